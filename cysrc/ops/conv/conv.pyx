@@ -9,33 +9,11 @@ from tensorrt_lite._C.core.hints import hinted
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.core.allocator cimport block_alloc
 from tensorrt_lite._C.core.device import channels_last
-from tensorrt_lite._C.ops.conv.gemm cimport BY_KERNELS, gemm_pass, gemm_way, set_kernels
+from tensorrt_lite._C.ops.conv.gemm cimport BY_KERNELS, gemm_pass, gemm_way
+from tensorrt_lite._C.ops.conv.kernels cimport CONV_FORWARD, CONV_INPUT, CONV_WEIGHT, conv_kernels, conv_problem, conv_work
 from tensorrt_lite._C.ops.conv.tiles cimport takes_tiles, tiles_pass
 from tensorrt_lite._C.ops.conv.problem cimport ConvProblem
 from tensorrt_lite._C.steps.conv cimport run_convolve, set_convolve
-
-cdef extern from "conv.h" nogil:
-    enum:
-        CONV_FORWARD
-        CONV_INPUT
-        CONV_WEIGHT
-    ctypedef struct conv_problem:
-        int64_t samples, c_in, in_h, in_w, c_out, out_h, out_w
-        int64_t kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w, groups
-        int64_t last, w_first, w_group, w_out, w_in, w_tap
-    # `pass` is a word of Python's
-    ctypedef struct conv_work:
-        conv_problem s
-        int64_t direction "pass", phases, shared_bytes, workspace_bytes
-        const char* a
-        const char* b
-        const char* bias
-        char* out
-        char* shared
-    ctypedef struct conv_kernels:
-        void (*plan)(conv_work*) noexcept nogil
-        int64_t (*items)(const conv_work*, int64_t) noexcept nogil
-        void (*run)(const conv_work*, int64_t, char*, int64_t, int64_t) noexcept nogil
 
 cdef extern from *:
     """
@@ -44,7 +22,6 @@ cdef extern from *:
     const conv_kernels* conv_table()
 
 cdef const conv_kernels* TABLE = conv_table()      # float, double
-set_kernels(TABLE)
 
 cdef extern from *:
     """
@@ -495,7 +472,7 @@ cdef int convolve_cpu(int what, const ConvProblem* problem, bint last, TensorBas
     cdef Plan* p = &plan
     cdef int way = BY_KERNELS if last else gemm_way(what, problem, code)
     if way != BY_KERNELS:
-        return gemm_pass(way, what, problem, a, b, bias, out)
+        return gemm_pass(TABLE, way, what, problem, a, b, bias, out)
     if takes_tiles(what, problem, code):
         return tiles_pass(what, problem, last, a, b, bias, out)
     make_plan(p, problem)

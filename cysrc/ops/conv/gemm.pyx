@@ -9,6 +9,7 @@ from tensorrt_lite._C.core.dtype cimport BF16, F16, F32, F64, Scalar
 from tensorrt_lite._C.core.iterator cimport contiguous_of, copy_elements
 from tensorrt_lite._C.core.parallel cimport COPY_GRAIN, parallel_for
 from tensorrt_lite._C.core.tensor cimport ITEM_SIZE, TensorBase, data_of, empty_tensor, make_view
+from tensorrt_lite._C.ops.conv.kernels cimport CONV_COLUMNS, CONV_FORWARD, CONV_INPUT, CONV_WEIGHT, conv_kernels, conv_work
 from tensorrt_lite._C.ops.conv.problem cimport ConvProblem
 from tensorrt_lite._C.ops.matmul.mat cimport Mat, matrix_of, transpose_mat
 from tensorrt_lite._C.steps.matmul cimport run_gemm
@@ -24,32 +25,7 @@ cdef extern from "conv/columns.h" nogil:
     void columns_gather(void* context, int64_t begin, int64_t end)
     void columns_scatter(void* context, int64_t begin, int64_t end)
 
-cdef extern from "conv.h" nogil:
-    enum:
-        CONV_COLUMNS
-    ctypedef struct conv_problem:
-        int64_t samples, c_in, in_h, in_w, c_out, out_h, out_w
-        int64_t kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w, groups
-    ctypedef struct conv_work:
-        conv_problem s
-        int64_t direction "pass"
-        const char* a
-        char* out
-    ctypedef struct conv_kernels:
-        void (*plan)(conv_work*) noexcept nogil
-        int64_t (*items)(const conv_work*, int64_t) noexcept nogil
-        void (*run)(const conv_work*, int64_t, char*, int64_t, int64_t) noexcept nogil
-
-cdef const conv_kernels* KERNELS      # float, double: conv.pyx's, which links them
-
-
-cdef void set_kernels(const void* table) noexcept:
-    global KERNELS
-    KERNELS = <const conv_kernels*>table
-
-
 cdef enum:
-    FORWARD, INPUT, WEIGHT                   # as conv.h numbers the passes
     SMALL_IMAGE = 16             # positions up to which vectors of positions are mostly empty
     STRIDED_IMAGE = 64           # the same where Winograd's tiles do not fit anyway (1x1, strides),
     WHOLE_VECTORS = 32           # unless positions fill vectors and so many samples
@@ -84,7 +60,7 @@ cdef int small_image_way(int what, const ConvProblem* p, int dtype) noexcept:
     cdef int64_t columns = p.samples * p.outputs[1] * p.outputs[2]
     if dtype != F32 and dtype != F64 or is_pointwise(p) and p.outputs[1] * p.outputs[2] == 1:
         return BY_ROWS
-    if what == INPUT:
+    if what == CONV_INPUT:
         return BY_COLUMNS if columns >= LEAST_TURNED and p.taps[1] * p.taps[2] == 1 and p.padding[1] + p.padding[2] == 0 else BY_ROWS
     return BY_COLUMNS if columns >= LEAST_COLUMNS else BY_ROWS
 
@@ -99,8 +75,8 @@ cdef int gemm_way(int what, const ConvProblem* p, int dtype) noexcept:
     if work < LEAST_WORK:
         return BY_KERNELS
     if half and is_pointwise(p) and positions > SMALL_IMAGE:
-        return BY_KERNELS if what == WEIGHT else BY_IMAGES
-    if half and what == INPUT and not single:
+        return BY_KERNELS if what == CONV_WEIGHT else BY_IMAGES
+    if half and what == CONV_INPUT and not single:
         return BY_KERNELS        # columns would be rounded before they are added
     if dtype == F32 and has_winograd_tiles(p):
         return BY_KERNELS
@@ -110,9 +86,9 @@ cdef int gemm_way(int what, const ConvProblem* p, int dtype) noexcept:
     if half:
         return BY_ROWS if strided and taps > 1 else BY_KERNELS
     if is_pointwise(p) and work >= LEAST_SINGLE:
-        if p.samples == 1 and (what == WEIGHT or positions <= SINGLE_IMAGE):
+        if p.samples == 1 and (what == CONV_WEIGHT or positions <= SINGLE_IMAGE):
             return BY_COLUMNS    # no copy of anything
-        if positions <= STRIDED_IMAGE and (what == WEIGHT or positions % WHOLE_VECTORS):
+        if positions <= STRIDED_IMAGE and (what == CONV_WEIGHT or positions % WHOLE_VECTORS):
             return BY_COLUMNS
     return small_image_way(what, p, dtype) if strided else BY_KERNELS
 
@@ -233,7 +209,7 @@ cdef void gather_items(void* context, int64_t begin, int64_t end) noexcept nogil
     g.kernels.run(&g.work, 0, NULL, begin, end)
 
 
-cdef TensorBase turned_columns(const ConvProblem* p, TensorBase x):
+cdef TensorBase turned_columns(const conv_kernels* kernels, const ConvProblem* p, TensorBase x):
     """im2col: (c_in * taps, samples * positions)."""
     cdef int64_t sizes[2]
     cdef int64_t items
@@ -243,7 +219,7 @@ cdef TensorBase turned_columns(const ConvProblem* p, TensorBase x):
     sizes[0], sizes[1] = p.c_in * p.taps[1] * p.taps[2], p.samples * p.outputs[1] * p.outputs[2]
     columns = empty_tensor(2, sizes, x.dtype, DEV_CPU)
     memset(&g, 0, sizeof(Gather))
-    g.kernels = &KERNELS[x.dtype == F64]
+    g.kernels = &kernels[x.dtype == F64]
     g.work.s.samples, g.work.s.c_in, g.work.s.c_out, g.work.s.groups = p.samples, p.c_in, p.c_out, 1
     g.work.s.in_h, g.work.s.in_w, g.work.s.out_h, g.work.s.out_w = p.inputs[1], p.inputs[2], p.outputs[1], p.outputs[2]
     g.work.s.kernel_h, g.work.s.kernel_w, g.work.s.stride_h, g.work.s.stride_w = p.taps[1], p.taps[2], p.stride[1], p.stride[2]
@@ -273,14 +249,14 @@ cdef int place_columns(const ConvProblem* p, TensorBase image, TensorBase column
     return copy_elements(make_view(image, 4, sizes, strides, image.offset), source)
 
 
-cdef int columns_pass(int what, const ConvProblem* p, TensorBase a, TensorBase b, TensorBase bias, TensorBase out) except -1:
+cdef int columns_pass(const conv_kernels* kernels, int what, const ConvProblem* p, TensorBase a, TensorBase b, TensorBase bias, TensorBase out) except -1:
     """One pass with a column for each output position of each sample."""
     cdef int64_t positions = p.outputs[1] * p.outputs[2], length = p.c_in * p.taps[1] * p.taps[2], all = p.samples * positions
     cdef int64_t sizes[2]
     cdef bint plain = is_pointwise(p)
     cdef TensorBase columns, weight, result
     sizes[0], sizes[1] = length, all
-    if what == INPUT:
+    if what == CONV_INPUT:
         weight = matrix_view(b, p.c_out, length)
         columns = matrix_view(out, length, all) if plain and p.samples == 1 else empty_tensor(2, sizes, out.dtype, DEV_CPU)
         multiply(columns, weight, True, joined(a, p.samples, p.c_out, positions), False, None, False)
@@ -288,10 +264,10 @@ cdef int columns_pass(int what, const ConvProblem* p, TensorBase a, TensorBase b
             return place_columns(p, out, columns)
         return 0 if p.samples == 1 else copy_elements(samples_second(out, p.samples, p.c_in, positions), split(columns, p.samples, p.c_in, positions))
     if plain:
-        columns = joined(a if what == FORWARD else b, p.samples, p.c_in, positions)
+        columns = joined(a if what == CONV_FORWARD else b, p.samples, p.c_in, positions)
     else:
-        columns = turned_columns(p, a if what == FORWARD else b)
-    if what == WEIGHT:
+        columns = turned_columns(kernels, p, a if what == CONV_FORWARD else b)
+    if what == CONV_WEIGHT:
         return multiply(matrix_view(out, p.c_out, length), joined(a, p.samples, p.c_out, positions), False, columns, True, None, False)
     sizes[0] = p.c_out
     result = matrix_view(out, p.c_out, all) if p.samples == 1 else empty_tensor(2, sizes, out.dtype, DEV_CPU)
@@ -304,29 +280,29 @@ cdef TensorBase split(TensorBase t, int64_t samples, int64_t channels, int64_t p
     return images_view(t, channels, samples, positions, False)
 
 
-cdef int gemm_pass(int way, int what, const ConvProblem* p, TensorBase a, TensorBase b, TensorBase bias, TensorBase out) except -1:
-    """One pass over contiguous images; a and b as run_convolve has them."""
+cdef int gemm_pass(const conv_kernels* kernels, int way, int what, const ConvProblem* p, TensorBase a, TensorBase b, TensorBase bias, TensorBase out) except -1:
+    """One pass over contiguous images; a and b as run_convolve has them, kernels of float and of double."""
     cdef int64_t positions = p.outputs[1] * p.outputs[2], length = p.c_in * p.taps[1] * p.taps[2]
     cdef int64_t sizes[2]
     cdef TensorBase rows, weight
     cdef conv_columns g
     a, b = contiguous_of(a), contiguous_of(b)
     if way == BY_COLUMNS:
-        return columns_pass(what, p, a, b, bias, out)
+        return columns_pass(kernels, what, p, a, b, bias, out)
     if way == BY_IMAGES:
         weight = matrix_view(b, p.c_out, p.c_in)
-        if what == FORWARD:
+        if what == CONV_FORWARD:
             return multiply(images_view(out, p.samples, p.c_out, positions, False), weight, False, images_view(a, p.samples, p.c_in, positions, False), False, bias, True)
         return multiply(images_view(out, p.samples, p.c_in, positions, False), weight, True, images_view(a, p.samples, p.c_out, positions, False), False, None, False)
-    if what == WEIGHT:
+    if what == CONV_WEIGHT:
         return multiply(matrix_view(out, p.c_out, length), rows_of_outputs(p, a), True, columns_of(p, b), False, None, False)
     weight = matrix_view(b, p.c_out, length)
-    sizes[0], sizes[1] = p.samples * positions, p.c_out if what == FORWARD else length
-    if positions == 1 and (what == FORWARD or is_pointwise(p)):
+    sizes[0], sizes[1] = p.samples * positions, p.c_out if what == CONV_FORWARD else length
+    if positions == 1 and (what == CONV_FORWARD or is_pointwise(p)):
         rows = matrix_view(out, sizes[0], sizes[1])
     else:
         rows = empty_tensor(2, sizes, out.dtype, DEV_CPU)
-    if what == FORWARD:
+    if what == CONV_FORWARD:
         multiply(rows, columns_of(p, a), False, weight, True, bias, False)
         return 0 if positions == 1 else copy_elements(images_view(out, p.samples, p.c_out, positions, True), images_view(rows, p.samples, positions, p.c_out, False))
     multiply(rows, rows_of_outputs(p, a), False, weight, False, None, False)

@@ -7,6 +7,7 @@ from tensorrt_lite._C.core.dtype cimport BF16, F32
 from tensorrt_lite._C.core.iterator cimport cast_to, contiguous_of, copy_elements
 from tensorrt_lite._C.core.parallel cimport parallel_for
 from tensorrt_lite._C.core.tensor cimport TensorBase, data_of, empty_tensor, make_view
+from tensorrt_lite._C.ops.conv.kernels cimport CONV_FORWARD, CONV_INPUT, CONV_WEIGHT
 from tensorrt_lite._C.ops.conv.problem cimport ConvProblem
 from tensorrt_lite._C.ops.matmul.packed cimport bf16_by_tiles
 
@@ -54,7 +55,6 @@ cdef extern from *:
 cdef const conv_tiles_table* LOOPS = trt_conv_tiles()
 
 cdef enum:
-    FORWARD, INPUT, WEIGHT       # as conv.h numbers the passes
     LEAST_WORK = 1 << 21         # multiplications below which laying images out costs more than tiles save
     LEAST_ROW = 5                # of a strided output: shorter ones leave most of a tile empty
     THREAD_WORK = 1 << 20        # multiplications worth another thread
@@ -64,9 +64,9 @@ cdef bint takes_tiles(int what, const ConvProblem* p, int dtype) except -1:
     cdef int64_t taps = p.taps[1] * p.taps[2], strides = p.stride[1] * p.stride[2]
     if dtype != BF16 or LOOPS.forward == NULL or p.n != 2 or p.groups != 1 or p.c_in % CONV_TILE or p.c_out % CONV_TILE or taps > CONV_TAPS:
         return False
-    if p.samples * p.outputs[1] * p.outputs[2] * p.c_in * p.c_out * taps < LEAST_WORK or taps == 1 and strides == 1 and what != WEIGHT:
+    if p.samples * p.outputs[1] * p.outputs[2] * p.c_in * p.c_out * taps < LEAST_WORK or taps == 1 and strides == 1 and what != CONV_WEIGHT:
         return False             # 1x1 kernels are plain GEMMs
-    if what == FORWARD and strides > 1 and p.outputs[2] < LEAST_ROW:
+    if what == CONV_FORWARD and strides > 1 and p.outputs[2] < LEAST_ROW:
         return False
     return bf16_by_tiles()
 
@@ -267,11 +267,11 @@ cdef int tiles_pass(int what, const ConvProblem* p, bint last, TensorBase a, Ten
     cdef conv_tiles call
     call.samples, call.taps = p.samples, p.taps[1] * p.taps[2]
     call.places = call.taps
-    call.c_in = p.c_out if what == INPUT else p.c_in
-    call.c_out = p.c_in if what == INPUT else p.c_out
+    call.c_in = p.c_out if what == CONV_INPUT else p.c_in
+    call.c_out = p.c_in if what == CONV_INPUT else p.c_out
     call.stride_h = call.stride_w = 1
-    if what == FORWARD:
+    if what == CONV_FORWARD:
         return forward_pass(&call, p, last, a, b, bias, out)
-    if what == INPUT:
+    if what == CONV_INPUT:
         return input_pass(&call, p, last, a, b, out)
     return weight_pass(&call, p, a, b, out)
