@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import tensorrt_lite as trt
@@ -60,6 +61,7 @@ def _lbfgs(optimizer: Any) -> dict[str, Any]:
 
 
 # class: (its attributes, whether they replace what the state has)
+@cache
 def _table() -> tuple[tuple[type, Callable[[Any], dict[str, Any]], bool], ...]:
     nn = trt.nn
     return (
