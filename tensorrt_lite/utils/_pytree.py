@@ -384,8 +384,8 @@ def _get_node_type(tree: Any) -> Any:
     kind = type(tree)
     if kind in SUPPORTED_NODES:
         return kind
-    if getattr(kind, "_pytree_dict", False):  # a module's `_parameters`, a dict in PyTorch
-        return dict
+    if issubclass(kind, dict):
+        return dict if getattr(kind, "_pytree_dict", False) else kind  # a module's `_parameters`, a dict in PyTorch
     return namedtuple if is_namedtuple_class(kind) else kind
 
 
