@@ -42,7 +42,7 @@ _NAMES = {
     "onnx": "ExportableModule ONNXProgram OnnxExporterError errors export ops",
     "profiler": "ExecutionTraceObserver python_tracer",
     "serialization": "validate_hpu_device",
-    "backends": "cusparselt kleidiai mha miopen",
+    "backends": "cusparselt kleidiai miopen",
 }  # fmt: skip
 
 

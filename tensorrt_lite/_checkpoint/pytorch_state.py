@@ -28,31 +28,16 @@ def _recurrent(module: Any) -> dict[str, Any]:
     return {"_flat_weights_names": names, "_flat_weights": [getattr(module, name, None) for name in names]}
 
 
-def _activation_code(layer: Any) -> int:
-    """Which of the activations that its fused encoder layer has: 1 for ReLU, 2 for GELU, 0 for none of them."""
-    nn, activation = trt.nn, layer.activation
-    if activation is nn.functional.relu or isinstance(activation, nn.ReLU):
-        return 1
-    return 2 if activation is nn.functional.gelu or isinstance(activation, nn.GELU) else 0
-
-
 def _encoder_layer(layer: Any) -> dict[str, Any]:
-    return {"activation_relu_or_gelu": _activation_code(layer)}
+    from tensorrt_lite.nn.modules import transformer
+
+    return {"activation_relu_or_gelu": transformer.fused_activation(layer)}
 
 
 def _encoder(encoder: Any) -> dict[str, Any]:
-    """Whether padded batches may go as nested tensors: only into layers that the fused one stands for."""
-    layer = encoder.layers[0] if len(encoder.layers) else None
-    fits = isinstance(layer, trt.nn.TransformerEncoderLayer) and bool(
-        not layer.norm_first
-        and layer.self_attn.batch_first
-        and layer.self_attn.in_proj_bias is not None
-        and layer.self_attn._qkv_same_embed_dim
-        and layer.self_attn.num_heads % 2 == 0
-        and _activation_code(layer)
-        and layer.norm1.eps == layer.norm2.eps
-    )
-    return {"use_nested_tensor": bool(encoder.enable_nested_tensor) and fits}
+    from tensorrt_lite.nn.modules import transformer
+
+    return {"use_nested_tensor": bool(encoder.enable_nested_tensor and len(encoder.layers) and transformer.takes_nested_batches(encoder.layers[0]))}
 
 
 def _lbfgs(optimizer: Any) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
@@ -265,6 +266,22 @@ def _rebuild_sparse(layout: Any, data: Any) -> Any:
     return rebuild(layout, data)
 
 
+def _rebuild_nested(budget: Budget, buffer: Any, sizes: Any, strides: Any, offsets: Any) -> Any:
+    if not all(isinstance(x, trt.Tensor) and x.layout == trt.strided and not x.is_nested for x in (buffer, sizes, strides, offsets)):
+        raise UnpicklingError("corrupt checkpoint: a nested tensor is made of something that is no tensor")
+    geometry = (sizes, strides, offsets)
+    fits = buffer.dim() == 1 and sizes.dim() == 2 and sizes.shape == strides.shape and tuple(offsets.shape) == (sizes.shape[0],)
+    if not fits or sizes.shape[1] > _MAX_DIMENSIONS or any(x.dtype != trt.int64 or x.device.type != "cpu" for x in geometry):
+        raise UnpicklingError("corrupt checkpoint: the sizes, strides and offsets of a nested tensor do not fit each other")
+    budget.spend(3 * sizes.shape[0] * (_TENSOR_COST + 40 * sizes.shape[1]))
+    from tensorrt_lite.nested._strided import from_buffer
+
+    try:
+        return from_buffer(buffer, *(x.tolist() for x in geometry))
+    except (RuntimeError, ValueError) as error:
+        raise UnpicklingError(f"corrupt checkpoint: a nested tensor whose parts lie outside of its buffer ({error})") from None
+
+
 def _rebuild_parameter(data: Any, requires_grad: Any, hooks: Any) -> Any:
     if not isinstance(data, trt.Tensor):
         raise UnpicklingError(f"a parameter is built from a {type(data).__name__}")
@@ -373,6 +390,8 @@ class _Session:
         self._budget = Budget(self._size, self._memory_limit)
         self.table = plain_builders(self._budget)
         self.table.update(_tensor_builders())
+        name = "torch._utils._rebuild_nested_tensor"
+        self.table[name] = Builder(name, partial(_rebuild_nested, self._budget), None, _TENSOR_COST)
 
     def read(self, file: IO[bytes], use_mmap: bool) -> Any:
         start = file.tell()

@@ -193,7 +193,9 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
         if kind is _Global:
             return "global"
         if isinstance(obj, trt.Tensor):
-            return NotImplemented if getattr(kind, "_made_of_parts", False) else self._reduce_tensor(obj)  # nested and masked ones: by their parts
+            if getattr(kind, "_made_of_parts", False):  # nested and masked ones: by their parts
+                return self._reduce_nested(obj) if obj.layout == trt.strided and obj.is_nested else NotImplemented
+            return self._reduce_tensor(obj)
         if kind is trt.Size:
             return self._named("torch.Size"), (tuple(obj),)
         if kind is trt.layout:
@@ -346,6 +348,13 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
         parts = tuple(p.detach() if isinstance(p, trt.Tensor) else p for p in parts)
         self._alive.append(parts)
         return self._named("torch._utils._rebuild_sparse_tensor"), (layout, parts)
+
+    def _reduce_nested(self, tensor: Any) -> tuple[Any, ...]:
+        """The strided layout's buffer and geometry, as PyTorch writes them; that a leaf requires gradients is lost, as there."""
+        whole = tensor.detach().contiguous()
+        parts = (whole.values(), whole._nested_tensor_size(), whole._nested_tensor_strides(), whole._nested_tensor_storage_offsets())
+        self._alive.append(parts)
+        return self._named("torch._utils._rebuild_nested_tensor"), parts
 
     def _rebuild_call(self, tensor: Any, hooks: Any) -> tuple[_Global, tuple[Any, ...]]:
         size, stride = tuple(tensor.shape), tuple(tensor.stride())

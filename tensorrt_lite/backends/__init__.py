@@ -64,7 +64,7 @@ class _Backends(ModuleType):
 _fp32_precision = "none"
 sys.modules[__name__].__class__ = _Backends
 
-from tensorrt_lite.backends import cuda, cudnn  # noqa: E402
+from tensorrt_lite.backends import cuda, cudnn, mha  # noqa: E402
 
 
 def __getattr__(name: str) -> object:

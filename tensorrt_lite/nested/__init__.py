@@ -1,4 +1,4 @@
-"""torch.nested: batches of tensors of different lengths without padding (docs/nested.md).
+"""torch.nested: batches of tensors of different lengths without padding (docs/nested.md). The layout is `strided` unless `jagged` is asked for, as in PyTorch.
 
 >>> import tensorrt_lite as trt
 >>> nt = nested_tensor([trt.ones(2, 3), trt.ones(4, 3)], layout=trt.jagged)
@@ -13,49 +13,52 @@ from typing import Any
 import tensorrt_lite as trt
 from tensorrt_lite.nested import _elementwise, _layers, _reductions, _shape  # noqa: F401 (they fill the table of operators)
 from tensorrt_lite.nested._structure import NestedInt, structure_of
-from tensorrt_lite.nested import _tensor
+from tensorrt_lite.nested import _strided, _tensor
+from tensorrt_lite.nested._strided import StridedNestedTensor
 from tensorrt_lite.nested._tensor import NestedTensor
 
 __all__ = ["to_padded_tensor", "as_nested_tensor", "nested_tensor", "nested_tensor_from_jagged", "narrow", "masked_select"]
 
 
-def _checked_layout(layout: Any) -> None:
-    if layout is None or layout == trt.strided:
-        raise NotImplementedError("nested tensors of the strided layout are not implemented; pass layout=torch.jagged (docs/gaps.md)")
-    if layout != trt.jagged:
+def _is_jagged(layout: Any) -> bool:
+    """Whether the layout is jagged; RuntimeError unless it is strided otherwise."""
+    if layout not in (None, trt.strided, trt.jagged):
         raise RuntimeError(f"Specified layout is unsupported for nested tensors: {layout}")
+    return bool(layout == trt.jagged)
 
 
 def nested_tensor(
     tensor_list: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
-) -> NestedTensor:
-    """A leaf with copies of tensors (or of what `tensor` takes) that differ in one size: (B, ..., j, ...). layout: torch.jagged.
+) -> NestedTensor | StridedNestedTensor:
+    """A leaf with copies of tensors (or of what `tensor` takes) of one rank: (B, ...). layout: torch.strided, in which all sizes may differ, or torch.jagged, in
+    which one may: (B, ..., j, ...).
 
-    RuntimeError for tensors of other ranks or with several different sizes, TypeError for what is no list.
+    RuntimeError for tensors of other ranks or, jagged, with several different sizes, TypeError for what is no list.
     """
-    _checked_layout(layout)
+    _is_jagged(layout)
     if not isinstance(tensor_list, (list, tuple)):
-        raise TypeError("nested_tensor(): a list of tensors was expected")
-    if not tensor_list:
+        raise TypeError("Only lists (List[Tensor] and List[List...[Scalar]]) are accepted in nested_tensor")
+    if not tensor_list and layout == trt.jagged:
         raise RuntimeError("Cannot construct a nested tensor from an empty tensor list")
     tensors = [t.detach() if isinstance(t, trt.Tensor) else trt.tensor(t, dtype=dtype) for t in tensor_list]
     made = as_nested_tensor(tensors, dtype=dtype, device=device, layout=layout)
-    values = made._values.pin_memory() if pin_memory else made._values
-    made._values = values.requires_grad_(requires_grad)
-    return made
+    values = made._part.pin_memory() if pin_memory else made._part
+    return made._with_part(values.requires_grad_(requires_grad))  # type: ignore[no-any-return]
 
 
-def as_nested_tensor(ts: Any, dtype: Any = None, device: Any = None, layout: Any = None) -> NestedTensor:
+def as_nested_tensor(ts: Any, dtype: Any = None, device: Any = None, layout: Any = None) -> NestedTensor | StridedNestedTensor:
     """A nested tensor of a list of tensors, of a dense tensor (B, L, ...), whose sequences are equally long, or of a nested one; gradients reach them."""
-    if isinstance(ts, NestedTensor):
-        if layout not in (None, trt.jagged):
-            raise RuntimeError(f"as_nested_tensor(): converting a nested tensor of the jagged layout to {layout} is not supported")
+    jagged = _is_jagged(layout)
+    if isinstance(ts, (NestedTensor, StridedNestedTensor)):
+        if layout is not None and layout != ts.layout:
+            raise RuntimeError("as_nested_tensor(): Converting between nested tensor layouts is not supported")
         return ts.to(device=device or ts.device, dtype=dtype or ts.dtype)
-    _checked_layout(layout)
     if isinstance(ts, trt.Tensor):
-        if ts.dim() < 2:
-            raise RuntimeError("as_nested_tensor(): Expected tensor argument to have dim() > 1")
+        if ts.dim() < (2 if jagged else 1):
+            raise RuntimeError(f"as_nested_tensor(): Expected tensor argument to have dim() > {int(jagged)}")
         ts = ts.to(device=device or ts.device, dtype=dtype or ts.dtype)
+        if not jagged:
+            return StridedNestedTensor(ts.reshape(-1), [tuple(ts.shape[1:])] * ts.shape[0])
         length = ts.shape[1]
         offsets = (
             trt.arange(0, ts.shape[0] * length + 1, max(length, 1), dtype=trt.int64, device=ts.device)
@@ -66,11 +69,14 @@ def as_nested_tensor(ts: Any, dtype: Any = None, device: Any = None, layout: Any
     if not isinstance(ts, (list, tuple)) or not all(isinstance(t, trt.Tensor) for t in ts):
         raise TypeError("as_nested_tensor(): Expected first argument to be a tensor or a list / tuple of tensors")
     if not ts:
-        raise RuntimeError("Cannot construct a nested tensor from an empty tensor list")
+        if jagged:
+            raise RuntimeError("Cannot construct a nested tensor from an empty tensor list")
+        return StridedNestedTensor(trt.empty(0, dtype=dtype, device=device), [])
     place, kind = device or ts[0].device, dtype or ts[0].dtype
-    if dtype is None and any(t.dtype != kind for t in ts):
+    if dtype is None and jagged and any(t.dtype != kind for t in ts):
         raise RuntimeError(f"as_nested_tensor(): the tensors must have one dtype, got {sorted({str(t.dtype) for t in ts})}")
-    return _tensor.from_sequences([t.to(device=place, dtype=kind) for t in ts])
+    tensors = [t.to(device=place, dtype=kind) for t in ts]
+    return _tensor.from_sequences(tensors) if jagged else _strided.from_tensors(tensors)
 
 
 def nested_tensor_from_jagged(
@@ -100,12 +106,15 @@ def nested_tensor_from_jagged(
     return NestedTensor(values if values.requires_grad else values.detach(), structure, place)
 
 
-def narrow(tensor: Any, dim: int, start: Any, length: Any, layout: Any = trt.strided) -> NestedTensor:
-    """Of each row of `tensor` (B, L, ...) the elements start to start + length along dim 1; start and length: ints or (B,) tensors. A view of the tensor.
+def narrow(tensor: Any, dim: int, start: Any, length: Any, layout: Any = trt.strided) -> NestedTensor | StridedNestedTensor:
+    """Of each row of `tensor` (B, L, ...) the elements start to start + length along dim 1. A view of the tensor. start and length: ints or, jagged, (B,) tensors.
 
-    RuntimeError where they reach beyond L or dim is not 1.
+    RuntimeError where they reach beyond L or, jagged, dim is not 1.
     """
-    _checked_layout(layout)
+    if not _is_jagged(layout):
+        if not isinstance(start, int) or not isinstance(length, int):
+            raise RuntimeError("start and length must be integers for the strided layout NT impl")
+        return as_nested_tensor(tensor, layout=trt.strided).narrow(dim, start, length)  # type: ignore[no-any-return]
     if dim != 1:
         raise RuntimeError("jagged layout only supports dim=1")
     batch, size = tensor.shape[:2]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import tensorrt_lite as trt
+from tensorrt_lite.backends import mha
 
 from .. import functional as F
 from ..init import xavier_uniform_
-from .activation import MultiheadAttention
+from .activation import GELU, MultiheadAttention, ReLU
 from .container import ModuleList
 from .dropout import Dropout
 from .linear import Linear
@@ -37,6 +38,27 @@ def _sequence_length(source: Any, batch_first: bool) -> int | None:
     if source.dim() == 2:
         return source.size(0)
     return source.size(1 if batch_first else 0)
+
+
+def fused_activation(layer: Any) -> int:
+    """Which of the activations of PyTorch's fused encoder layer this one has: 1 for ReLU, 2 for GELU, 0 for none of them."""
+    activation = layer.activation
+    if activation is F.relu or isinstance(activation, ReLU):
+        return 1
+    return 2 if activation is F.gelu or isinstance(activation, GELU) else 0
+
+
+def takes_nested_batches(layer: Any) -> bool:
+    """Whether PyTorch hands padded batches to layers like this one as nested tensors: those that its fused layer stands for."""
+    return isinstance(layer, TransformerEncoderLayer) and bool(
+        not layer.norm_first
+        and layer.self_attn.batch_first
+        and layer.self_attn.in_proj_bias is not None
+        and layer.self_attn._qkv_same_embed_dim
+        and layer.self_attn.num_heads % 2 == 0
+        and fused_activation(layer)
+        and layer.norm1.eps == layer.norm2.eps
+    )
 
 
 def _activation(name: Any) -> Any:
@@ -224,7 +246,11 @@ class TransformerDecoderLayer(_FeedForward):
 
 
 class TransformerEncoder(TensorModule):
-    """A stack of copies of an encoder layer. src: (S, N, E) or (S, E)."""
+    """A stack of copies of an encoder layer. src: (S, N, E) or (S, E).
+
+    In evaluation, where no gradient is recorded, padding behind sequences (`src_key_padding_mask`) is not computed but taken out, and zero in the result, if the
+    layers are `batch_first` and as PyTorch's fused ones are; `enable_nested_tensor=False` leaves it in.
+    """
 
     __constants__ = ["norm"]
 
@@ -247,11 +273,34 @@ class TransformerEncoder(TensorModule):
         self, src: Any, mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool | None = None
     ) -> Any:
         batch_first = getattr(self.layers[0].self_attn, "batch_first", False) if len(self.layers) else False
-        causal = _is_causal(mask, is_causal, _sequence_length(src, batch_first))
-        output = src
+        nested = getattr(type(src), "_made_of_parts", False)
+        causal = bool(is_causal) if nested else _is_causal(mask, is_causal, _sequence_length(src, batch_first))
+        output, padding = src, src_key_padding_mask
+        packed = padding is not None and mask is None and not nested and self._leaves_padding_out(src, padding)
+        if packed:
+            from tensorrt_lite.nested._strided import from_mask
+
+            output, padding = from_mask(src, padding.logical_not()), None
         for layer in self.layers:
-            output = layer(output, src_mask=mask, is_causal=causal, src_key_padding_mask=src_key_padding_mask)
+            output = layer(output, src_mask=mask, is_causal=causal, src_key_padding_mask=padding)
+        if packed:
+            output = output.to_padded_tensor(0.0, src.shape)
         return output if self.norm is None else self.norm(output)
+
+    def _leaves_padding_out(self, src: Any, padding: Any) -> bool:
+        """Whether PyTorch's encoder, too, would turn the batch into a nested tensor."""
+        if not len(self.layers) or self.layers[0].training or src.dim() != 3 or tuple(padding.shape) != tuple(src.shape[:2]):
+            return False
+        layer = self.layers[0]
+        if not (self.enable_nested_tensor and takes_nested_batches(layer) and mha.get_fastpath_enabled()) or trt.is_autocast_enabled(src.device.type):
+            return False
+        if trt.is_grad_enabled() and (src.requires_grad or any(p.requires_grad for p in layer.parameters())):
+            return False
+        if type(src) not in (trt.Tensor, trt.nn.Parameter) or src.device.type == "meta":
+            return False
+        from tensorrt_lite.nested._strided import is_left_aligned
+
+        return not self.mask_check or is_left_aligned(padding.logical_not())
 
 
 class TransformerDecoder(TensorModule):
