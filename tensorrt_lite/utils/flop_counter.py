@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 import tensorrt_lite as trt
 from tensorrt_lite import _aten
 from tensorrt_lite.utils._python_dispatch import TorchDispatchMode
+from tensorrt_lite.utils.module_tracker import ModuleTracker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
 __all__ = ["FlopCounterMode", "register_flop_formula"]
 
@@ -96,8 +97,16 @@ for _names, _formula in (
         _FORMULAS[_name] = (_formula, False)
 
 
+def _counted_as(name: str, args: tuple[Any, ...]) -> _aten.OperatorPacket | None:
+    """The operator under which PyTorch, which runs others, counts the same work; the gradients of a convolution keep their own names."""
+    if name == "linear":
+        name = "mm" if len(args) < 3 or args[2] is None else "addmm"
+    return _aten.packet({"_conv_forward": "convolution", "_attention": "scaled_dot_product_attention"}.get(name, name))
+
+
 class FlopCounterMode(TorchDispatchMode):
-    """A mode that counts. mods: modules whose parts are told apart in the table. depth: levels of modules in the table. display: print it at the end.
+    """A mode that counts, forward and backward, for each module that runs. mods: without effect. depth: levels of modules in the table. display: print
+    it at the end.
 
     custom_mapping: {operator: formula} beside the registered ones.
     """
@@ -108,43 +117,19 @@ class FlopCounterMode(TorchDispatchMode):
         self._formulas = dict(_FORMULAS)
         for target, formula in (custom_mapping or {}).items():
             self._formulas[_row_of(target)] = (formula, bool(getattr(formula, "_get_raw", False)))
-        self._parents = ["Global"]
-        self._hooks: list[Any] = []
+        self._tracker = ModuleTracker()
 
     def __enter__(self) -> FlopCounterMode:
         self.flop_counts.clear()
-        from tensorrt_lite.nn.modules import module
-
-        self._names: dict[int, str] = {}
-        self._hooks = [module.register_module_forward_pre_hook(self._enter_module), module.register_module_forward_hook(self._leave_module, always_call=True)]
+        self._tracker.__enter__()
         super().__enter__()
         return self
 
     def __exit__(self, *exception: object) -> None:
         super().__exit__(*exception)
-        for hook in self._hooks:
-            hook.remove()
-        self._parents = ["Global"]
+        self._tracker.__exit__()
         if self.display:
             print(self.get_table(self.depth))
-
-    def _enter_module(self, mod: Any, args: Any) -> None:
-        parent = self._parents[-1]
-        name = type(mod).__name__
-        for candidate, child in getattr(self, "_current", mod).named_children() if hasattr(self, "_current") else ():
-            if child is mod:
-                name = candidate
-        self._parents.append(name if parent == "Global" else f"{parent}.{name}")
-        self._stack = [*getattr(self, "_stack", []), mod]
-        self._current = mod
-
-    def _leave_module(self, mod: Any, args: Any, output: Any) -> None:
-        self._parents.pop()
-        self._stack.pop()
-        if self._stack:
-            self._current = self._stack[-1]
-        else:
-            del self._current
 
     def __torch_dispatch__(self, func: Any, types: tuple[type, ...], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any:
         kwargs = kwargs or {}
@@ -153,13 +138,10 @@ class FlopCounterMode(TorchDispatchMode):
         if found is not None:
             formula, raw = found
             count = formula(*args, **kwargs, out_val=out) if raw else formula(*map(_shape, args), **{k: _shape(v) for k, v in kwargs.items()}, out_shape=_shape(out))
-            packet = _aten.packet_of(func)
-            for parent in {"Global", *self._ancestors()}:
-                self.flop_counts[parent][packet] += count
+            counted = _counted_as(func._name, args)
+            for parent in self._tracker.parents:
+                self.flop_counts[parent][counted] += count
         return out
-
-    def _ancestors(self) -> Iterable[str]:
-        return self._parents
 
     def get_total_flops(self) -> int:
         """All operations that were counted."""
@@ -174,7 +156,7 @@ class FlopCounterMode(TorchDispatchMode):
         depth = self.depth if depth is None else depth
         total = max(self.get_total_flops(), 1)
         rows = [("Module", "FLOP", "% Total")]
-        for name, counts in self.flop_counts.items():
+        for name, counts in sorted(self.flop_counts.items(), key=lambda item: (item[0] != "Global", item[0])):
             level = 0 if name == "Global" else name.count(".") + 1
             if level > depth:
                 continue
