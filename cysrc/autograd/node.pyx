@@ -252,6 +252,9 @@ cdef class Node:
 cdef class AccumulateGrad(Node):
     """The end of the graph at a leaf: the executor adds to its ``grad``."""
 
+    def __repr__(self):
+        return f"<AccumulateGrad object at {<size_t><PyObject*>self:#x}>"
+
     def __dealloc__(self):
         if self.variable is not None:
             self.variable.accumulator = NULL
@@ -322,7 +325,7 @@ cdef PyTypeObject* node_class(const char* name, object base) except NULL:
     cdef str n = name.decode()
     t = _type_cache.get((n, base))
     if t is None:
-        t = type(n, (base,), {"__slots__": (), "__module__": "torch.autograd"})
+        t = type(n, (base,), {"__slots__": (), "__module__": "builtins"})     # no module is printed, as of PyTorch's
         # These classes add nothing to their base and live forever, so an instance needs none of what Python's general
         # deallocator does for a subclass, not even to give back its reference to the class: a third of a Node's cost.
         (<PyTypeObject*>t).tp_dealloc = (<PyTypeObject*>base).tp_dealloc

@@ -22,7 +22,7 @@ class FunctionMeta(type):
     """Gives every Function its Node class."""
 
     def __init__(cls, name, bases, attrs):
-        node = type(name + "Backward", (_compiled.FunctionNode,), {"_forward_cls": cls, "__module__": cls.__module__})
+        node = type(name + "Backward", (_compiled.FunctionNode,), {"_forward_cls": cls})
         cls._backward_cls = node
         if bases:
             cls._separate_context = cls.setup_context is not Function.setup_context
