@@ -105,6 +105,7 @@ def _build_info() -> dict[str, Any]:
     record: dict[str, Any] = {
         "compiler": _C.COMPILER,
         "debug": _C.DEBUG,
+        "sources": _C.SOURCES,
         "instruction_set": instruction_set(),
         "instruction_sets": list(COMPILED),
         "bfloat16_products": bf16_kernel(),

@@ -38,6 +38,8 @@ def core(facts: Mapping[str, Any]) -> Iterable[Finding]:
     if not build:
         yield Finding("slow", "there is no compiled core", "build it: pip install . in a checkout")
         return
+    if build.get("stale"):
+        yield Finding("slow", "the core was compiled from other sources than those of this checkout", "build it again: pip install -e .")
     if build.get("debug"):
         yield Finding("slow", "the core is a debug build, which checks every index", "build it without TENSORRT_LITE_DEBUG")
     chosen, features = build.get("instruction_set"), facts["cpu"]["features"]

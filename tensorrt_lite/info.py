@@ -5,6 +5,7 @@ the cores are shared. The benchmark runner uses
 `blas_handicaps` and `openmp_runtimes` to judge whether a comparison is fair. Importing this module loads nothing heavy.
 
 The compiled core supplies `tensorrt_lite._build_info() -> dict`, every key optional: `compiler` (str), `debug` (bool),
+`sources` (str, the digest of what was compiled),
 `instruction_set` (str, the loops chosen at import), `instruction_sets` (list of str, the loops compiled in),
 `bfloat16_products` (str, the kernel: tiles of AMX, pairs of AVX512-BF16, or widened to float32), `blas`
 (dict: library, config, core, threads), `openmp_threads` (int), `openmp_runtime` (str, the file in use), `cuda` (dict:
@@ -17,6 +18,7 @@ import os
 import platform
 import re
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -120,6 +122,21 @@ def build() -> dict[str, Any]:
     return dict(supplied()) if callable(supplied) else {}
 
 
+def core_is_stale(root: Path | None = None) -> bool:
+    """Whether the core was compiled from other sources than those in `root`, the folder that the package lies in; False where it holds no sources."""
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    root = Path(__file__).resolve().parent.parent if root is None else root
+    compiled = build().get("sources")
+    script = root / "tools" / "core_sources.py"
+    spec = spec_from_file_location("tensorrt_lite_core_sources", script)
+    if compiled is None or spec is None or spec.loader is None or not (script.is_file() and (root / "cysrc").is_dir()):
+        return False
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return bool(module.core_sources_digest(root) != compiled)
+
+
 def shared_cores() -> dict[str, Any]:
     """Whether other processes have the cores that operators would use: what `core.parallel.shared_cores` counts, after a probe.
 
@@ -137,6 +154,8 @@ def shared_cores() -> dict[str, Any]:
 def collect() -> dict[str, Any]:
     """Everything `tensorrt-lite info` tells, as one dictionary that JSON can hold."""
     record = build()
+    if record.pop("sources", None) is not None and core_is_stale():
+        record["stale"] = True
     package = sys.modules.get("tensorrt_lite")
     threads = record.pop("openmp_threads", None)
     get_num_threads = getattr(package, "get_num_threads", None)

@@ -48,6 +48,7 @@ def test_a_good_set_up_has_nothing_to_fix(tmp_path):
         ({}, {"openmp": {"threads": 8, "runtimes": ["/a/libgomp.so.1", "/b/libgomp-1f.so.1"]}}, "2 OpenMP runtimes: /a/libgomp.so.1"),
         ({}, {"build": {}}, "no compiled core"),
         ({}, {"build": {"debug": True, "instruction_set": "avx2"}}, "debug build"),
+        ({}, {"build": {"stale": True, "instruction_set": "avx2"}}, "compiled from other sources"),
         (
             {},
             {"build": {"instruction_set": "base"}, "environment": {"TENSORRT_LITE_ISA": "base"}},

@@ -1,6 +1,8 @@
 """finfo and iinfo beside PyTorch; the device modules, backends and settings."""
 
 import json
+import pathlib
+import shutil
 import subprocess
 import sys
 import time
@@ -8,6 +10,8 @@ import time
 import pytest
 
 import tensorrt_lite as trt
+from tensorrt_lite import info
+from tools.core_sources import core_sources_digest
 
 
 def test_limits_are_pytorchs():
@@ -185,3 +189,21 @@ def test_build_info():
     assert record["instruction_set"] in record["instruction_sets"] and record["openmp_threads"] == trt.get_num_threads()
     assert record["cuda"] == {"available": False, "driver": None, "devices": []}
     json.dumps(record)
+
+
+def test_a_core_older_than_its_sources_is_said(tmp_path, monkeypatch):
+    root = pathlib.Path(__file__).resolve().parent.parent
+    (tmp_path / "tools").mkdir()
+    for name in ("core_sources.py", "build_core.py"):
+        shutil.copy(root / "tools" / name, tmp_path / "tools" / name)
+    (tmp_path / "cysrc").mkdir()
+    source = tmp_path / "cysrc" / "a.pyx"
+    source.write_text("x = 1")
+    monkeypatch.setattr(info, "build", lambda: {"sources": core_sources_digest(tmp_path)})
+    assert not info.core_is_stale(tmp_path)
+    source.write_text("x = 2")
+    assert info.core_is_stale(tmp_path)
+    source.rename(source.with_name("b.pyx"))
+    assert info.core_is_stale(tmp_path)
+    shutil.rmtree(source.parent)
+    assert not info.core_is_stale(tmp_path), "an installed package has no sources beside it"

@@ -28,6 +28,7 @@ from tools.codegen.declarations import declarations_source, loops_source, public
 from tools.codegen.generate import generate
 from tools.codegen.schema import families, load
 from tools.codegen.stubs import write_documentation
+from tools.core_sources import core_sources_digest
 
 ROOT = Path(__file__).resolve().parent.parent
 # What of -O3 the generated loops, reductions, softmax and norms need. All of it doubles compile time and size: it unrolls
@@ -116,6 +117,7 @@ class Builder:
     def run(self) -> None:
         refuse_free_threading()
         start = time.time()
+        self.sources = core_sources_digest(ROOT)  # before they are read: what is edited meanwhile is newer than the core
         loops = self.generate()
         modules = self.modules()
         self.link_include_tree(modules)
@@ -467,7 +469,8 @@ class Builder:
     def init_text(self, modules: dict[str, Path]) -> str:
         families = [folder.name for folder in self.family_folders()]
         version = subprocess.run([*self.compiler, "--version"], capture_output=True, text=True).stdout.splitlines()[0]
-        return f"FAMILIES = {families!r}\nDEBUG = {self.debug!r}\nTRACEBACKS = {self.tracebacks!r}\nCOMPILER = {version!r}\n" + public_source(self.operators)
+        facts = {"FAMILIES": families, "DEBUG": self.debug, "TRACEBACKS": self.tracebacks, "COMPILER": version, "SOURCES": self.sources}
+        return "".join(f"{name} = {value!r}\n" for name, value in facts.items()) + public_source(self.operators)
 
     # ---- running commands
 

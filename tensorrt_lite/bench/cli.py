@@ -85,6 +85,8 @@ def _warn(message: str) -> None:
 
 def _open_sides(libraries: Sequence[str], isolate: str, clean: bool) -> tuple[list[Side], dict[str, Any]]:
     """The sides in the order of the libraries, and facts about each library's process."""
+    if info.core_is_stale():
+        _warn("tensorrt_lite's core was compiled from other sources than those of this checkout; build it before you measure")
     handicaps = info.blas_handicaps()
     environment = {name: value for name, value in os.environ.items() if not (clean and name in handicaps)}
     if not clean:
