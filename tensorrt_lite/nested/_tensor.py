@@ -138,7 +138,7 @@ class NestedTensor(CompositeTensor):
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         history = f", grad_fn={self.grad_fn}" if self.grad_fn is not None else f", requires_grad={self.requires_grad}" if self.requires_grad else ""
-        return f"NestedTensor(size={self.shape}, offsets={self._structure.offsets}{history}, contiguous={self.is_contiguous()})"
+        return f"NestedTensor(size={tuple(self.shape)}, offsets={self._structure.offsets}{history}, contiguous={self.is_contiguous()})"
 
     __str__ = __repr__
 

@@ -192,7 +192,7 @@ def test_copies_and_files():
 
 def test_printing():
     ours = both()[1]
-    assert repr(ours) == f"NestedTensor(size=torch.Size([3, {ours.size(1)}, 6]), offsets=tensor([0, 3, 4, 8]), requires_grad=True, contiguous=True)"
+    assert repr(ours) == f"NestedTensor(size=(3, {ours.size(1)}, 6), offsets=tensor([0, 3, 4, 8]), requires_grad=True, contiguous=True)"
 
 
 def test_refusals():
