@@ -5,7 +5,7 @@ the device (a copy to the host, `item`) raises IndexError naming the operator. N
 """
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memset
-from tensorrt_lite._C.core.dtype cimport Scalar, BOOL, U8, I32, I64, F16, BF16, F32, F64, C64, C128, category, CAT_COMPLEX, NUM_DTYPES, has_loops, is_complex_type, is_integral_type
+from tensorrt_lite._C.core.dtype cimport Scalar, BOOL, U8, I32, I64, F16, BF16, F32, F64, C64, C128, NUM_DTYPES, has_loops, is_complex_type, is_integral_type
 from tensorrt_lite._C.core.iterator cimport copy_elements, fill_elements
 from tensorrt_lite._C.core.tensor cimport TensorBase, ITEM_SIZE, alias_of, data_of, place_of, empty_tensor
 from tensorrt_lite._C.core.dispatch cimport attach
@@ -15,7 +15,7 @@ from tensorrt_lite._C.cuda.driver cimport FunctionHandle, StreamHandle, DevicePo
 from tensorrt_lite._C.cuda.radix cimport sort_pairs, scan_rows
 from tensorrt_lite._C.core.device cimport DEV_CUDA
 from tensorrt_lite._C.autograd.node cimport ops_namespace
-from tensorrt_lite._C.steps.indexing cimport LineArgs, PUT_MIN, PUT_SET, RowArgs, SearchArgs
+from tensorrt_lite._C.steps.indexing cimport LineArgs, PUT_SET, RowArgs, SearchArgs
 from tensorrt_lite._C.steps.indexing cimport (
     set_bag_gradient, set_bag_sums, set_first_outside, set_gather_rows, set_lines, set_masked_fill, set_nonzero, set_offsets, set_one_hot, set_scatter_rows, set_search, set_unravel)
 from tensorrt_lite._C.ops.creation.cpu cimport complex_sequence, half_sequence, window
@@ -357,8 +357,6 @@ cdef int scatter(Rows* q, int64_t span, TensorBase table, int op) except -1:
             q.unit = n
         arguments[0], arguments[1] = q, &p[0]
         return run(load("put_claimed", device, MOVED[item], None), device, blocks_for(q.outers * q.m * q.inner, 256), 256, 0, arguments)
-    if op >= PUT_MIN and category[table.dtype] == CAT_COMPLEX:
-        raise RuntimeError("scatter_reduce: amin and amax are not defined for complex tensors")
     keys = empty_tensor(1, &q.m, I32, place_of(table))
     p[0], p[1] = data_of(keys), <const char*>q.offset
     arguments[0], arguments[1], arguments[2], arguments[3], arguments[4] = &p[0], &p[1], &q.m, &q.unit, &beyond

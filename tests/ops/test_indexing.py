@@ -292,3 +292,18 @@ def test_one_value_for_a_mask_is_converted():
         assert x.tolist() == expected
     with pytest.raises(RuntimeError, match="dtypes match"):
         trt.zeros(3)[trt.tensor([0, 1])] = trt.tensor([1, 2])
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("reduce", ["amin", "amax"])
+def test_complex_numbers_have_no_extremes(reduce, dtype):
+    # there is no kernel of them, and nothing is written before that is found
+    x = trt.ones(3, dtype=getattr(trt, dtype))
+    index, source = trt.tensor([0, 1]), trt.zeros(2, dtype=x.dtype)
+    for include_self in (True, False):
+        for call in (x.scatter_reduce, x.scatter_reduce_, x.index_reduce, x.index_reduce_):
+            with pytest.raises(NotImplementedError, match="Complex"):
+                call(0, index, source, reduce, include_self=include_self)
+    with pytest.raises(NotImplementedError, match="Complex"):
+        trt.masked.amax(x.to_sparse(), 0, mask=trt.ones(3, dtype=trt.bool).to_sparse())
+    assert x.tolist() == [1, 1, 1]

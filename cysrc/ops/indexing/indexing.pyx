@@ -347,6 +347,8 @@ cdef TensorBase scatter_reduce_kernel(TensorBase self, int64_t dim, TensorBase i
     cdef Scalar one
     if reduce not in reduction_names:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
+    if reduction_names[reduce] >= PUT_MIN and category[self.dtype] == CAT_COMPLEX:
+        raise NotImplementedError(f"scatter_reduce(): {reduce} is not implemented for '{dtype_text(self.dtype)}', which has no order")
     one.kind = 1
     one.i = 1
     one.d = 1

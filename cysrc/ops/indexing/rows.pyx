@@ -7,7 +7,7 @@ from tensorrt_lite._C.core.dtype cimport CAT_COMPLEX, I32, I64, ITEM_SIZE, Scala
 from tensorrt_lite._C.core.iterator cimport cast_to, check_internal_overlap, check_no_overlap, contiguous_of, copy_elements, fill_elements
 from tensorrt_lite._C.core.tensor cimport K_CPU, K_WRAPPED, TensorBase, empty_tensor, make_view, number_tensor, place_of, shape_text
 from tensorrt_lite._C.core.text cimport dtype_text
-from tensorrt_lite._C.steps.indexing cimport LineArgs, PUT_MIN, PUT_SET, RowArgs
+from tensorrt_lite._C.steps.indexing cimport LineArgs, PUT_SET, RowArgs
 from tensorrt_lite._C.ops.support cimport write_to_out
 from tensorrt_lite._C.ops.memory cimport memory_of
 from tensorrt_lite._C.steps.indexing cimport run_first_outside, run_gather_rows, run_lines, run_offsets, run_scatter_rows, run_unravel
@@ -55,8 +55,6 @@ cdef int scatter_to(RowArgs* r, int64_t span, TensorBase table, TensorBase dense
     for k in range(r.n_outer):
         if r.outer_size[k] == 0:
             return 0
-    if op >= PUT_MIN and category[table.dtype] == CAT_COMPLEX:
-        raise RuntimeError("scatter_reduce: amin and amax are not defined for complex tensors")
     return run_scatter_rows(table.device_type, r, span, table, dense, offsets, op)
 
 
