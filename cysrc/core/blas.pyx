@@ -3,6 +3,8 @@
 All jobs of one call must run at once, since they wait for each other: a call is given no more threads than a parallel
 region would get for certain, so one in a nested region, in a forked child, or under OMP_THREAD_LIMIT=1.
 """
+import os
+import sys
 from tensorrt_lite._C.core.parallel cimport blas_runner, granted_threads, num_threads
 
 cdef extern from "blas.h" nogil:
@@ -20,13 +22,10 @@ cdef extern from *:
     const char* trt_blas_config()
 
 cdef bint loaded = False
-cdef str library_path = None
 
 
 def find_library():
-    """The path of OpenBLAS in the installed package scipy_openblas32, without importing it."""
-    import os
-    import sys
+    """The path of OpenBLAS in the installed package scipy_openblas32, without importing it; None without the package."""
     folders = [os.path.join(p, "scipy_openblas32") for p in sys.path if p]
     if not any(map(os.path.isdir, folders)):
         from importlib.util import find_spec
@@ -38,20 +37,25 @@ def find_library():
             for name in sorted(os.listdir(lib)):
                 if "openblas" in name and (".so" in name or name.endswith((".dylib", ".dll"))):
                     return os.path.join(lib, name)
-    raise ImportError("matrix products need the package scipy-openblas32, which is not installed")
+    return None
+
+
+# Found when this module is imported: a search lets other threads run, which may resize the operands of the product that needs the library.
+cdef str library_path = find_library()
+cdef bytes library_file = os.fsencode(library_path) if library_path is not None else None
 
 
 cdef int blas_load() except -1:
-    """Open the library once; every later call costs one test."""
-    global loaded, library_path
+    """Open the library once, without running Python; every later call costs one test."""
+    global loaded
     cdef const char* missing
     if loaded:
         return 0
-    path = find_library()
-    missing = trt_blas_open(path.encode(), blas_runner())
+    if library_file is None:
+        raise ImportError("matrix products need the package scipy-openblas32, which was not installed when tensorrt_lite was imported")
+    missing = trt_blas_open(library_file, blas_runner())
     if missing != NULL:
-        raise ImportError(f"OpenBLAS at {path} can't be used: {missing.decode()}")
-    library_path = path
+        raise ImportError(f"OpenBLAS at {library_path} can't be used: {missing.decode()}")
     loaded = True
     return 0
 

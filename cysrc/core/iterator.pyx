@@ -672,7 +672,8 @@ cdef void fresh_strides(int ndim, const int64_t* shape, const int* perm, int64_t
 
 
 cdef int run_iteration(Iter* it, int cost, int64_t numel, TensorBase out, int nin, PyObject** inputs) except -1:
-    """Choose rows, spans or tiles, and run; large work runs without the GIL on blocks that are held."""
+    """Choose rows, spans or tiles, and run; on large operands without the GIL, on blocks that are held. Where they are not large (core/tensor.pxd) kernels
+    that call this rely on the GIL for what they read afterwards, however long a loop takes."""
     cdef int i, k
     cdef int64_t rows = 1, grain = max(<int64_t>1, GRAIN // max(cost, 1))
     cdef trt_block* held[MAX_OPERANDS]
@@ -684,7 +685,7 @@ cdef int run_iteration(Iter* it, int cost, int64_t numel, TensorBase out, int ni
         rows *= it.sizes[k]
     it.tile_dim = choose_tile_dim(it)
     if numel < 4096 or numel * cost < HELD_NUMEL:
-        # too short for threads; what is not large (core/tensor.pxd) relies on the GIL
+        # too short for threads
         if it.ndim == 1:
             run_span(it, 0, it.sizes[0])
         elif it.tile_dim and numel >= 4096:
@@ -692,24 +693,32 @@ cdef int run_iteration(Iter* it, int cost, int64_t numel, TensorBase out, int ni
         else:
             run_rows(it, 0, rows)
         return 0
+    if numel < HELD_NUMEL:
+        share_out(it, rows, grain)
+        return 0
     held[0] = out.storage.block
     for i in range(nin):
         held[i + 1] = (<TensorBase>inputs[i]).storage.block
     for i in range(it.nop):
         trt_block_hold(held[i])
     with nogil:
-        if it.ndim == 1:
-            parallel_for(it.sizes[0], grain, 1024, run_span, it)
-        elif it.tile_dim:
-            rows = rows // it.sizes[it.tile_dim] * ((it.sizes[it.tile_dim] + TILE_ROWS - 1) // TILE_ROWS)
-            parallel_for(rows, max(<int64_t>1, grain // (TILE_ROWS * it.sizes[0])), 1, run_tiles, it)
-        elif rows == 1 or (rows < 2 * num_threads() and it.sizes[0] >= 4 * grain):
-            run_long_rows(it, rows, grain)
-        else:
-            parallel_for(rows, max(<int64_t>1, grain // it.sizes[0]), 1, run_rows, it)
+        share_out(it, rows, grain)
     for i in range(it.nop):
         block_drop(held[i])
     return 0
+
+
+cdef void share_out(Iter* it, int64_t rows, int64_t grain) noexcept nogil:
+    """Spans, tiles or rows to the threads."""
+    if it.ndim == 1:
+        parallel_for(it.sizes[0], grain, 1024, run_span, it)
+    elif it.tile_dim:
+        rows = rows // it.sizes[it.tile_dim] * ((it.sizes[it.tile_dim] + TILE_ROWS - 1) // TILE_ROWS)
+        parallel_for(rows, max(<int64_t>1, grain // (TILE_ROWS * it.sizes[0])), 1, run_tiles, it)
+    elif rows == 1 or (rows < 2 * num_threads() and it.sizes[0] >= 4 * grain):
+        run_long_rows(it, rows, grain)
+    else:
+        parallel_for(rows, max(<int64_t>1, grain // it.sizes[0]), 1, run_rows, it)
 
 
 cdef void run_long_rows(Iter* it, int64_t rows, int64_t grain) noexcept nogil:
@@ -766,16 +775,20 @@ cdef void run_contiguous(void* context, int64_t begin, int64_t end) noexcept nog
 
 
 cdef int run_large(const PointwiseInfo* info, Span* s, int64_t n, Storage s0, Storage s1, Storage s2) except -1:
-    """Without the GIL on memory that is held: a block may be swapped by a resize, or its last tensor go."""
+    """On large operands without the GIL, on memory that is held: a block may be swapped by a resize, or its last tensor go."""
     cdef trt_block* held[3]
+    cdef int64_t grain = max(<int64_t>1, GRAIN // max(info.cost, 1))
     cdef int i
+    if n < HELD_NUMEL:
+        parallel_for(n, grain, 1024, run_contiguous, s)
+        return 0
     held[0] = s0.block
     held[1] = s1.block
     held[2] = held[0] if s2 is None else s2.block
     for i in range(3):
         trt_block_hold(held[i])
     with nogil:
-        parallel_for(n, max(<int64_t>1, GRAIN // max(info.cost, 1)), 1024, run_contiguous, s)
+        parallel_for(n, grain, 1024, run_contiguous, s)
     for i in range(3):
         block_drop(held[i])
     return 0
