@@ -199,7 +199,8 @@ def test_a_core_older_than_its_sources_is_said(tmp_path, monkeypatch):
     (tmp_path / "cysrc").mkdir()
     source = tmp_path / "cysrc" / "a.pyx"
     source.write_text("x = 1")
-    monkeypatch.setattr(info, "build", lambda: {"sources": core_sources_digest(tmp_path)})
+    compiled = core_sources_digest(tmp_path)
+    monkeypatch.setattr(info, "build", lambda: {"sources": compiled})
     assert not info.core_is_stale(tmp_path)
     source.write_text("x = 2")
     assert info.core_is_stale(tmp_path)

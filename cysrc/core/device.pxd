@@ -11,6 +11,7 @@ cdef inline bint has_index(int device_type) noexcept:
     return device_type & ~DEV_META != 0
 
 cdef str device_type_name(int device_type)
+cdef str place_text(int place)
 
 cdef class device:
     cdef readonly int code

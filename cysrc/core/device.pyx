@@ -17,6 +17,11 @@ cdef str device_type_name(int device_type):
     return _names[device_type] if device_type < len(_names) else f"custom device {device_type - DEV_CUSTOM + 1}"
 
 
+cdef str place_text(int place):
+    """A device's type and, where it has one, its index, as a place holds both: cuda:0."""
+    return f"{device_type_name(place & 0xFF)}:{(place >> 8) - 1}" if has_index(place & 0xFF) else device_type_name(place & 0xFF)
+
+
 cdef class device:
     """A place where tensors live: ``device('cpu')``, ``device('cuda', 0)``, ``device('meta')``."""
 

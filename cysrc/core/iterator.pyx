@@ -1,10 +1,9 @@
 """TensorIterator: broadcasting, promotion, overlap checks, ordering and coalescing of dimensions, tiling, threads.
 
-Operands of equal shape, all contiguous and of the compute type, take a path that touches none of that. Otherwise
-dimensions are ordered so that the output (or, when it is new, the inputs) runs fastest along dimension 0, neighbours
-that continue each other are merged, and rows go to the operator's contiguous loop. An operand that is strided or of
-another type passes through a staged block of STAGE elements; an operand that is contiguous along another dimension
-than the output is transposed tile by tile, so that both sides touch whole cache lines.
+Operands of equal shape, all contiguous and of the compute type, take a path that touches none of that. Otherwise dimensions are ordered so that the
+output (or, when it is new, the inputs) runs fastest along dimension 0, neighbours that continue each other are merged, and rows go to the operator's
+contiguous loop. An operand that is strided or of another type passes through a staged block of STAGE elements; one that is contiguous along another
+dimension than the output is transposed tile by tile, so that both sides touch whole cache lines.
 """
 from tensorrt_lite._C.core.hints import hinted
 from libc.stdlib cimport free, malloc
@@ -20,7 +19,7 @@ from tensorrt_lite._C.core.dtype cimport (
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from tensorrt_lite._C.core.dispatch cimport FRESH, OUT, INPLACE, attach, tls
-from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_META, device_type_name, has_index
+from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_META, has_index, place_text
 from tensorrt_lite._C.core.storage cimport Storage, hooks_of, prepare_write
 from tensorrt_lite._C.core.text cimport dtype_text, sizes_text
 from tensorrt_lite._C.core import isa  # noqa: F401 (refuses what the loops cannot run on before they are chosen)
@@ -608,8 +607,7 @@ cdef TensorBase iterate(const PointwiseInfo* info, int nin, PyObject** inputs, c
         for i in range(it.nop):
             it.stride[i][d] = stride[i][j]
     if d < 0:
-        d = 0
-        it.sizes[0] = 1
+        d, it.sizes[0] = 0, 1
         for i in range(it.nop):
             it.stride[i][0] = ITEM_SIZE[it.dtype[i]]
     it.ndim = d + 1
@@ -658,10 +656,6 @@ cdef int different_devices(const char* name, int a, int b) except -1:
     raise hinted("devices", RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {place_text(a)} and {place_text(b)}! ({name.decode()})"))
 
 
-cdef str place_text(int place):
-    return f"{device_type_name(place & 0xFF)}:{(place >> 8) - 1}" if has_index(place & 0xFF) else device_type_name(place & 0xFF)
-
-
 cdef void fresh_strides(int ndim, const int64_t* shape, const int* perm, int64_t* strides) noexcept:
     cdef int64_t n = 1
     cdef int k
@@ -672,34 +666,30 @@ cdef void fresh_strides(int ndim, const int64_t* shape, const int* perm, int64_t
 
 
 cdef int run_iteration(Iter* it, int cost, int64_t numel, TensorBase out, int nin, PyObject** inputs) except -1:
-    """Choose rows, spans or tiles, and run; on large operands without the GIL, on blocks that are held. Where they are not large (core/tensor.pxd) kernels
-    that call this rely on the GIL for what they read afterwards, however long a loop takes."""
+    """Choose rows, spans or tiles, and run, with threads where it is long; on large operands without the GIL, on blocks that are held. Where they are not
+    large (core/tensor.pxd) kernels that call this rely on the GIL for what they read afterwards, however long a loop takes."""
     cdef int i, k
     cdef int64_t rows = 1, grain = max(<int64_t>1, GRAIN // max(cost, 1))
     cdef trt_block* held[MAX_OPERANDS]
     it.direct = 1
     for i in range(it.nop):
-        if not is_direct(it, i, it.stride[i][0]):
-            it.direct = 0
+        it.direct &= is_direct(it, i, it.stride[i][0])
     for k in range(1, it.ndim):
         rows *= it.sizes[k]
     it.tile_dim = choose_tile_dim(it)
     if numel < 4096 or numel * cost < HELD_NUMEL:
-        # too short for threads
         if it.ndim == 1:
             run_span(it, 0, it.sizes[0])
         elif it.tile_dim and numel >= 4096:
-            run_tiles(it, 0, rows // it.sizes[it.tile_dim] * ((it.sizes[it.tile_dim] + TILE_ROWS - 1) // TILE_ROWS))
+            run_tiles(it, 0, tiles_of(it, rows))
         else:
             run_rows(it, 0, rows)
         return 0
     if numel < HELD_NUMEL:
         share_out(it, rows, grain)
         return 0
-    held[0] = out.storage.block
-    for i in range(nin):
-        held[i + 1] = (<TensorBase>inputs[i]).storage.block
     for i in range(it.nop):
+        held[i] = (out if i == 0 else <TensorBase>inputs[i - 1]).storage.block
         trt_block_hold(held[i])
     with nogil:
         share_out(it, rows, grain)
@@ -708,13 +698,16 @@ cdef int run_iteration(Iter* it, int cost, int64_t numel, TensorBase out, int ni
     return 0
 
 
+cdef inline int64_t tiles_of(const Iter* it, int64_t rows) noexcept nogil:
+    return rows // it.sizes[it.tile_dim] * ((it.sizes[it.tile_dim] + TILE_ROWS - 1) // TILE_ROWS)
+
+
 cdef void share_out(Iter* it, int64_t rows, int64_t grain) noexcept nogil:
     """Spans, tiles or rows to the threads."""
     if it.ndim == 1:
         parallel_for(it.sizes[0], grain, 1024, run_span, it)
     elif it.tile_dim:
-        rows = rows // it.sizes[it.tile_dim] * ((it.sizes[it.tile_dim] + TILE_ROWS - 1) // TILE_ROWS)
-        parallel_for(rows, max(<int64_t>1, grain // (TILE_ROWS * it.sizes[0])), 1, run_tiles, it)
+        parallel_for(tiles_of(it, rows), max(<int64_t>1, grain // (TILE_ROWS * it.sizes[0])), 1, run_tiles, it)
     elif rows == 1 or (rows < 2 * num_threads() and it.sizes[0] >= 4 * grain):
         run_long_rows(it, rows, grain)
     else:
@@ -739,8 +732,7 @@ cdef void run_long_rows(Iter* it, int64_t rows, int64_t grain) noexcept nogil:
 
 
 cdef int choose_tile_dim(Iter* it) noexcept:
-    cdef int i, k
-    cdef int item
+    cdef int i, k, item
     if it.ndim < 2 or it.sizes[0] < 16 or it.any_stride == ROWS:
         return 0
     for i in range(it.nop):
@@ -782,9 +774,7 @@ cdef int run_large(const PointwiseInfo* info, Span* s, int64_t n, Storage s0, St
     if n < HELD_NUMEL:
         parallel_for(n, grain, 1024, run_contiguous, s)
         return 0
-    held[0] = s0.block
-    held[1] = s1.block
-    held[2] = held[0] if s2 is None else s2.block
+    held[0], held[1], held[2] = s0.block, s1.block, s0.block if s2 is None else s2.block
     for i in range(3):
         trt_block_hold(held[i])
     with nogil:
