@@ -128,6 +128,24 @@ def name_of(func: Any) -> str:
     return str(name)
 
 
+def registering(table: dict[str, Handler]) -> Callable[..., Any]:
+    """A decorator `@operator(*names)` that enters a function (func, *arguments) in a class's table as what operators of these names do; `func` is the public
+    function that was called."""
+
+    def operator(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        def register(function: Callable[..., Any]) -> Callable[..., Any]:
+            def handler(func: Any, args: Any, kwargs: Any) -> Any:
+                return function(func, *args, **kwargs)
+
+            for name in names:
+                table[name] = handler
+            return function
+
+        return register
+
+    return operator
+
+
 def dense_part(value: Any) -> Any:
     """The differentiable part of a composite tensor, other values as they are."""
     return value._part if isinstance(value, CompositeTensor) else value

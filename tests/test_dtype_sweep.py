@@ -21,4 +21,4 @@ def test_no_element_type_ends_the_process():
         [sys.executable, "-m", "tools.dtype_sweep", "--samples", "1", "--ops", ",".join(OPERATORS)], cwd=ROOT, capture_output=True, text=True, timeout=600
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert ", 0 ended their process" in ran.stdout
+    assert ", 0 ended their process or were not run" in ran.stdout

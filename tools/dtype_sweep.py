@@ -4,7 +4,8 @@
 
 The tensors of a sample are cast, all of one kind of number (floating-point, integers) or the first alone, and the operator is called on them, in place where it
 can be, and with a gradient where the result has one. What it returns or raises is of no interest here (`tests/conformance` compares that); a table of kernels that
-lacks one for some type is. Each operator has a process of its own; prints the calls that ended one, and fails if there are any.
+lacks one for some type is. Each operator has a process of its own; prints the calls that ended one, and the operators that could not be run, and fails if there
+are any.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ def child(op: Any, count: int, note: int) -> None:
 
 
 def swept(op: Any, count: int) -> str | None:
-    """The call that ended an operator's process, with how; None where none did."""
+    """The call that ended an operator's process, with how, or that the operator could not be run; None where all calls were made."""
     note = os.memfd_create("call")
     pid = os.fork()
     if pid == 0:
@@ -115,7 +116,7 @@ def swept(op: Any, count: int) -> str | None:
     if os.WIFSIGNALED(status):
         name = signal.Signals(os.WTERMSIG(status)).name
         return f"{said}: {'over time' if name == 'SIGALRM' else name}"
-    return None
+    return f"{op.name}: not run" if os.WEXITSTATUS(status) else None
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -138,7 +139,7 @@ def main(argv: list[str] | None = None) -> int:
             if ended is not None:
                 found.append(ended)
                 print(ended, flush=True)
-    print(f"{len(entries)} operators, {len(found)} ended their process")
+    print(f"{len(entries)} operators, {len(found)} ended their process or were not run")
     return 1 if found else 0
 
 

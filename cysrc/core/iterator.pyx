@@ -616,7 +616,7 @@ cdef TensorBase iterate(const PointwiseInfo* info, int nin, PyObject** inputs, c
     if on_device:
         hooks_of(out.device_type).iterate(info, &it, kind, out, inputs)
     else:
-        run_iteration(&it, info.cost, out.numel, out, nin, inputs)
+        run_iteration(&it, info.cost, out.numel, out, inputs)
     return out
 
 
@@ -665,7 +665,7 @@ cdef void fresh_strides(int ndim, const int64_t* shape, const int* perm, int64_t
             n *= shape[perm[k]]
 
 
-cdef int run_iteration(Iter* it, int cost, int64_t numel, TensorBase out, int nin, PyObject** inputs) except -1:
+cdef int run_iteration(Iter* it, int cost, int64_t numel, TensorBase out, PyObject** inputs) except -1:
     """Choose rows, spans or tiles, and run, with threads where it is long; on large operands without the GIL, on blocks that are held. Where they are not
     large (core/tensor.pxd) kernels that call this rely on the GIL for what they read afterwards, however long a loop takes."""
     cdef int i, k
@@ -946,7 +946,7 @@ cdef int copy_elements(TensorBase destination, TensorBase source) except -1:
     if loop != NULL:
         it.loop, it.params, it.scalar_forms = loop, &row, 2
         it.any_stride = ROWS if it.ndim == d else 1
-    run_iteration(&it, 1, destination.numel, destination, 1, inputs)
+    run_iteration(&it, 1, destination.numel, destination, inputs)
     return 0
 
 

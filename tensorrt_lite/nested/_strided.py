@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorrt_lite as trt
-from tensorrt_lite._composite_tensor import _SYMBOLS, CompositeTensor, name_of, writes_in_place
+from tensorrt_lite._composite_tensor import _SYMBOLS, CompositeTensor, name_of, registering, writes_in_place
 from tensorrt_lite.nested import _elementwise
 from tensorrt_lite.nested._shape import wrapped
 from tensorrt_lite.nested._structure import structure_of
@@ -224,20 +224,7 @@ def is_left_aligned(mask: Any) -> bool:
 
 table: dict[str, Any] = {}
 StridedNestedTensor._table = table
-
-
-def operator(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Registers a function (func, *arguments) as what operators of these names do; `func` is the public function that was called."""
-
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        def handler(func: Any, args: Any, kwargs: Any) -> Any:
-            return function(func, *args, **kwargs)
-
-        for name in names:
-            table[name] = handler
-        return function
-
-    return register
+operator = registering(table)
 
 
 def _mismatch(func: Any, a: Any, b: Any) -> RuntimeError:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import tensorrt_lite as trt
-from tensorrt_lite._composite_tensor import CompositeTensor
+from tensorrt_lite._composite_tensor import CompositeTensor, registering
 from tensorrt_lite._size import Size
 from tensorrt_lite.nested._structure import Structure, structure_of
 
@@ -182,19 +181,6 @@ def from_sequences(sequences: list[Any], structure: Structure | None = None, rag
     return NestedTensor(trt.cat(sequences, dim), structure, ragged_idx)
 
 
-def operator(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Registers a function (func, *arguments) as what operators of these names do; `func` is the public function that was called."""
-
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        def handler(func: Any, args: Any, kwargs: Any) -> Any:
-            return function(func, *args, **kwargs)
-
-        for name in names:
-            table[name] = handler
-        return function
-
-    return register
-
-
 table: dict[str, Any] = {}
 NestedTensor._table = table
+operator = registering(table)

@@ -286,13 +286,14 @@ PADDING = {"behind": [[0, 0, 0, 1, 1], [0, 0, 0, 0, 1]], "between": [[0, 0, 0, 1
 @pytest.mark.parametrize("padding", PADDING)
 @pytest.mark.parametrize("options", [{}, {"activation": "gelu"}, {"norm_first": True}, {"bias": False}, {"training": True}, {"gradients": True}], ids=str)
 def test_encoders_leave_padding_out_where_pytorchs_do(padding, options):
-    if padding == "all" and options not in ({}, {"activation": "gelu"}):
-        pytest.skip("PyTorch's rows without any key are NaN")
     mask = np.array(PADDING[padding], bool).tolist()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        expected = encoded(torch, mask, **options)
-    np.testing.assert_allclose(encoded(trt, mask, **options), expected, rtol=0, atol=3e-6)
+        expected = np.array(encoded(torch, mask, **options))
+    made = np.array(encoded(trt, mask, **options))
+    known = ~np.isnan(expected)  # some of PyTorch's paths give NaN for a sequence of padding alone
+    assert np.isfinite(made).all() and known[0].all()
+    np.testing.assert_allclose(made[known], expected[known], rtol=0, atol=3e-6)
 
 
 def test_padding_stays_where_the_fast_path_is_off():
