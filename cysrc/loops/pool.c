@@ -1,13 +1,20 @@
 /* Adaptive maximum over planes: output o takes the inputs [floor(o in / out), ceil((o + 1) in / out)). The first of equals
- * in scan order wins, as does the last NaN. In planes the maximum of a large window is computed without branches and then
- * looked for, unless the window is not finite (0 * x is not 0). Work items and layouts as in pool.h.
+ * in scan order wins, as does the last NaN. In planes the maximum of a large window is computed in lanes, row by row,
+ * and then looked for in its row, unless the window is not finite (0 * x is not 0). Work items and layouts as in pool.h.
  * Instruction sets: base, avx2 (tools/measure_isa.py: others gain nothing). */
 #include <math.h>
+#include <string.h>
 #include "../core/isa.h"
 #include "pool_tables.h"
 #include "scalar_types.h"
 
-enum { CHANNEL_BLOCK = 256, LARGE = 48 /* elements of a window from which two passes are faster */ };
+enum { CHANNEL_BLOCK = 256, LANES = 8, LARGE = 48 /* elements of a window from which two passes are faster */ };
+typedef f32 lanes_f32 __attribute__((vector_size(4 * LANES)));
+typedef i32 mask_f32 __attribute__((vector_size(4 * LANES)));
+typedef f64 lanes_f64 __attribute__((vector_size(8 * LANES)));
+typedef i64 mask_f64 __attribute__((vector_size(8 * LANES)));
+typedef lanes_f32 lanes_f16, lanes_bf16;
+typedef mask_f32 mask_f16, mask_bf16;
 #define SAME(x) (x)
 /* One instruction: the barrier keeps the compiler from a branch. */
 #define LARGER(a, b) ({ __typeof__(b) larger_ = (a) > (b) ? (a) : (b); __asm__("" : "+x"(larger_)); larger_; })
@@ -26,34 +33,53 @@ INL i64 window_end(i64 o, i64 in, i64 out) { return ((o + 1) * in + out - 1) / o
                     i64 h0 = window_start(oh, s->in_h, s->out_h), h1 = window_end(oh, s->in_h, s->out_h);            \
                     i64 w0 = window_start(ow, s->in_w, s->out_w), w1 = window_end(ow, s->in_w, s->out_w);            \
                     i64 index = h0 * s->in_w + w0;                                                                   \
-                    C best = -INFINITY, top[4] = {-INFINITY, -INFINITY, -INFINITY, -INFINITY}, odd[4] = {0};         \
-                    const int large = (h1 - h0) * (w1 - w0) >= LARGE;                                                \
-                    for (i64 h = h0; h < h1 && large; h++) {                                                         \
-                        const T *x = plane + h * s->in_w;                                                            \
-                        i64 w = w0;                                                                                  \
-                        for (; w + 4 <= w1; w += 4) {                                                                \
-                            C v0 = LD(x[w]), v1 = LD(x[w + 1]), v2 = LD(x[w + 2]), v3 = LD(x[w + 3]);                \
-                            top[0] = LARGER(v0, top[0]), odd[0] += v0 * 0;                                           \
-                            top[1] = LARGER(v1, top[1]), odd[1] += v1 * 0;                                           \
-                            top[2] = LARGER(v2, top[2]), odd[2] += v2 * 0;                                           \
-                            top[3] = LARGER(v3, top[3]), odd[3] += v3 * 0;                                           \
+                    i64 rows = h1 - h0, row = w1 - w0;                                                               \
+                    C best = -INFINITY;                                                                              \
+                    if (row == s->in_w)                                                                              \
+                        row *= rows, rows = 1; /* rows of whole lines lie one behind the other */                    \
+                    if (rows * row >= LARGE) {                                                                       \
+                        C most = -INFINITY, last[LANES], spread = 0;                                                 \
+                        i64 first = 0, w;                                                                            \
+                        lanes_##T low, odd = {0};                                                                    \
+                        for (int k = 0; k < LANES; k++)                                                              \
+                            low[k] = -INFINITY;                                                                      \
+                        for (i64 h = 0; h < rows; h++) {                                                             \
+                            const T *x = plane + index + h * s->in_w;                                                \
+                            lanes_##T top = low, v;                                                                  \
+                            for (w = 0; w + LANES <= row; w += LANES) {                                              \
+                                for (int k = 0; k < LANES; k++)                                                      \
+                                    v[k] = LD(x[w + k]);                                                             \
+                                mask_##T larger = v > top;                                                           \
+                                top = (lanes_##T)(((mask_##T)v & larger) | ((mask_##T)top & ~larger));               \
+                                odd += v * 0;                                                                        \
+                            }                                                                                        \
+                            memcpy(last, &top, sizeof last);                                                         \
+                            for (; w < row; w++) {                                                                   \
+                                C v = LD(x[w]);                                                                      \
+                                last[0] = LARGER(v, last[0]), spread += v * 0;                                       \
+                            }                                                                                        \
+                            for (int n = LANES / 2; n; n /= 2)                                                       \
+                                for (int k = 0; k < n; k++)                                                          \
+                                    last[k] = LARGER(last[k + n], last[k]);                                          \
+                            first = last[0] > most ? h : first;                                                      \
+                            most = LARGER(last[0], most);                                                            \
                         }                                                                                            \
-                        for (; w < w1; w++) {                                                                        \
-                            C v = LD(x[w]);                                                                          \
-                            top[0] = v > top[0] ? v : top[0], odd[0] += v * 0;                                       \
+                        for (int k = 0; k < LANES; k++)                                                              \
+                            spread += odd[k];                                                                        \
+                        if (spread == 0) { /* finite: it lies in the first row whose maximum it is */                \
+                            for (index += first * s->in_w, w = 1; w < row && LD(plane[index]) != most; w++)          \
+                                index++;                                                                             \
+                            ((T *)out)[at] = plane[index];                                                           \
+                            indices[at] = index;                                                                     \
+                            continue;                                                                                \
                         }                                                                                            \
                     }                                                                                                \
-                    C half = top[0] > top[1] ? top[0] : top[1], other = top[2] > top[3] ? top[2] : top[3];           \
-                    C most = half > other ? half : other;                                                            \
-                    int finite = large && odd[0] + odd[1] + odd[2] + odd[3] == 0, found = 0;                         \
-                    for (i64 h = h0; h < h1 && !found; h++)                                                          \
+                    for (i64 h = h0; h < h1; h++)                                                                    \
                         for (i64 w = w0; w < w1; w++) {                                                              \
                             C v = LD(plane[h * s->in_w + w]);                                                        \
-                            if (finite ? v == most : v > best || v != v) {                                           \
+                            if (v > best || v != v) {                                                                \
                                 best = v;                                                                            \
                                 index = h * s->in_w + w;                                                             \
-                                if ((found = finite))                                                                \
-                                    break;                                                                           \
                             }                                                                                        \
                         }                                                                                            \
                     ((T *)out)[at] = ST(best);                                                                       \
