@@ -88,7 +88,9 @@ def glu(input, dim=-1, *, out=None):
     if x.sizes[d] % 2:
         raise RuntimeError(f"Halving dimension must be even, but dimension {d} is size {x.sizes[d]}")
     half = x.sizes[d] // 2
-    return _glu(_ops.narrow(input, d, 0, half), _ops.narrow(input, d, half, half), out=out)
+    # one Node writes both halves of the gradient, where two of narrow would each fill a whole one with zeros
+    a, b = _ops.split_with_sizes(input, (half, half), d)
+    return _glu(a, b, out=out)
 
 
 cdef inline double scalar_as_f64(const Scalar* s) noexcept:
