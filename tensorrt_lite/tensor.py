@@ -28,6 +28,15 @@ def _load_cuda() -> None:
     import tensorrt_lite.cuda._kernels  # noqa: F401
 
 
+_autograd = None
+
+
+def _load_autograd() -> None:
+    """Sets `_autograd`, once: an import statement in `Tensor.backward` would cost 0.4 us a call."""
+    global _autograd
+    import tensorrt_lite.autograd as _autograd
+
+
 def _read_dlpack(array):
     """A tensor over the memory of an object with ``__dlpack__``."""
     from tensorrt_lite._dlpack import from_dlpack
@@ -101,6 +110,7 @@ class Tensor(TensorBase):
 
     __slots__ = ()
     __dict__ = property(attributes_of)
+    _made_of_parts = False  # true of nested and masked tensors; asked for in every backward pass, where a missing name costs 250 ns
 
     def __init__(self, *args, **kwargs) -> None:
         if args and type(args[0]) is int and not kwargs:
@@ -272,9 +282,9 @@ class Tensor(TensorBase):
 
     def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None) -> None:
         """Accumulate the gradients of this tensor's leaves; ``gradient`` is needed unless it has one element."""
-        from tensorrt_lite.autograd import backward
-
-        backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+        if _autograd is None:
+            _load_autograd()
+        _autograd.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
     # ---- shapes
 

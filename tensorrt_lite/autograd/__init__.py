@@ -108,34 +108,33 @@ def _roots(outputs: tuple, gradients: tuple) -> tuple[list, list]:
     if len(outputs) != len(gradients):
         raise RuntimeError(f"got {len(outputs)} tensors and {len(gradients)} gradients")
     first = []
-    for i, (output, gradient) in enumerate(zip(outputs, gradients)):
-        if not isinstance(output, _TensorBase) and _is_edge(output):
-            first.append(_first_gradient_at(output, gradient, i))
-            continue
-        if not isinstance(output, _TensorBase):
+    for i, output in enumerate(outputs):
+        if isinstance(output, _TensorBase):
+            if not output.requires_grad:
+                raise _hinted("no graph", RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn"))
+            first.append(_first_gradient(output, gradients[i], i))
+        elif _is_edge(output):
+            first.append(_first_gradient_at(output, gradients[i], i))
+        else:
             raise TypeError(f"element {i} of tensors must be a Tensor, got {type(output).__name__}")
-        if not output.requires_grad:
-            raise _hinted("no graph", RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn"))
-        first.append(_first_gradient(output, gradient, i))
     return list(outputs), first
 
 
 def _parts(tensors: tuple) -> tuple:
-    """The tensors, nested and masked ones as the dense part of them that is differentiated."""
+    """The tensors, nested and masked ones as the dense part of them that is differentiated; the tuple itself where there are none."""
     for t in tensors:
-        if getattr(type(t), "_made_of_parts", False):
-            return tuple(t._part if getattr(type(t), "_made_of_parts", False) else t for t in tensors)
+        if getattr(t, "_made_of_parts", False):
+            return tuple(t._part if getattr(t, "_made_of_parts", False) else t for t in tensors)
     return tensors
 
 
 def _targets(inputs: tuple) -> list:
     for x in inputs:
-        if _is_edge(x):
-            continue
-        if not isinstance(x, _TensorBase):
+        if isinstance(x, _TensorBase):
+            if not x.requires_grad:
+                raise RuntimeError("One of the differentiated Tensors does not require grad")
+        elif not _is_edge(x):
             raise TypeError(f"all inputs have to be Tensors or GradientEdges, but got {type(x).__name__}")
-        if not x.requires_grad:
-            raise RuntimeError("One of the differentiated Tensors does not require grad")
     return list(inputs)
 
 
@@ -183,7 +182,8 @@ def grad(
 
         warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True)", FutureWarning, stacklevel=2)
     outputs, wholes = _parts(_as_tuple(outputs)), _as_tuple(inputs)
-    targets = _targets(_parts(wholes))
+    parts = _parts(wholes)
+    targets = _targets(parts)
     gradients = (None,) * len(outputs) if grad_outputs is None else _parts(_as_tuple(grad_outputs))
     if is_grads_batched:
         from tensorrt_lite._transforms.batched_gradients import batched_grad
@@ -199,7 +199,7 @@ def grad(
     if materialize_grads:
         _check_materialized(result, targets)
         result = [_ops.zeros_like(x, requires_grad=create_graph) if g is None else g for g, x in zip(result, targets)]
-    if any(part is not whole for part, whole in zip(targets, wholes)):
+    if parts is not wholes:
         result = [g if g is None or part is whole else whole._with_part(g) for g, part, whole in zip(result, targets, wholes)]
     return tuple(result)
 
