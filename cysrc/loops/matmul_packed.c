@@ -22,7 +22,7 @@ enum {
     PANEL_AHEAD = 2048,           /* bytes of a panel of B that are fetched ahead from L2 */
     DEPTH_BYTES = 2048,           /* of a line of A in a block of the depth: a panel of A stays in L1 */
     PACKED_BYTES = 4 << 20,       /* of B that are packed at once */
-    PACKED_FOR_FEW = 1 << 20, FEW_PANELS = 4,
+    PACKED_FOR_FEW = 1 << 20, FEW_PANELS = 20,
     COLUMN_TASK = 512,            /* columns of a task: their panels of one block of the depth stay in L2 */
     SCRATCH_COLUMNS = 256, SCRATCH_ROWS = 128, /* of a task whose partial sums do not fit C's type */
     PACKED_ROWS = 32,

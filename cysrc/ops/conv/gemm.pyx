@@ -1,5 +1,5 @@
 """Convolutions that the GEMM serves better than kernels over planes: images of few positions, whose weight is most of what is read, by im2col; 1x1 kernels
-on a single image, which is a matrix already; and 1x1 kernels on halves, which it multiplies without widening whole images."""
+on images that are matrices already: single ones, those of many channels, and halves, which it multiplies without widening whole images."""
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, block_drop
@@ -37,6 +37,9 @@ cdef enum:
     LEAST_TURNED = 64            # and those that pay for packing a transposed weight
     LEAST_SINGLE = 1 << 18       # multiplications of a 1x1 kernel from which a GEMM beats the kernels
     SINGLE_IMAGE = 256           # positions of a single image up to which the kernels' packing of the weight shows
+    DEEP = 128                   # channels summed over from which a 1x1 kernel reads its images more often than a GEMM does, which packs them
+    LEAST_DEPTH = 128            # positions of an image that are worth a GEMM for each sample's share of a 1x1 kernel's gradient
+    LARGE_WEIGHT = 1 << 15       # elements of it from which the kernels take longer
 
 
 cdef inline bint is_pointwise(const ConvProblem* p) noexcept:
@@ -90,6 +93,10 @@ cdef int gemm_way(int what, const ConvProblem* p, int dtype) noexcept:
             return BY_COLUMNS    # no copy of anything
         if positions <= STRIDED_IMAGE and (what == CONV_WEIGHT or positions % WHOLE_VECTORS):
             return BY_COLUMNS
+        if what == CONV_WEIGHT:
+            return BY_IMAGES if positions >= LEAST_DEPTH and p.c_in * p.c_out >= LARGE_WEIGHT else BY_KERNELS
+        if positions > STRIDED_IMAGE and (p.c_in if what == CONV_FORWARD else p.c_out) >= DEEP:
+            return BY_IMAGES
     return small_image_way(what, p, dtype) if strided else BY_KERNELS
 
 
@@ -280,6 +287,34 @@ cdef TensorBase split(TensorBase t, int64_t samples, int64_t channels, int64_t p
     return images_view(t, channels, samples, positions, False)
 
 
+cdef int sum_over_images(const ConvProblem* p, TensorBase grad, TensorBase x, TensorBase weight) except -1:
+    """weight (c_out, c_in) = the sum over samples of grad[s] (c_out, positions) times x[s] (c_in, positions) transposed, in their order."""
+    cdef int64_t positions = p.outputs[1] * p.outputs[2], s
+    cdef TensorBase g, image
+    cdef Mat mo, ma, mb
+    cdef Scalar one
+    one.kind = one.i = 1
+    one.d = 1
+    one.im = 0
+    matrix_of(weight, &mo)
+    for s in range(p.samples):
+        g, image = sample_view(grad, s, p.c_out, positions), sample_view(x, s, p.c_in, positions)
+        matrix_of(g, &ma)
+        matrix_of(image, &mb)
+        transpose_mat(&mb)
+        run_gemm(DEV_CPU, "convolution", weight, &mo, g, &ma, image, &mb, NULL, &one if s else NULL, weight if s else None, &mo if s else NULL)
+    return 0
+
+
+cdef TensorBase sample_view(TensorBase t, int64_t sample, int64_t channels, int64_t positions):
+    """One sample of a contiguous tensor as (channels, positions)."""
+    cdef int64_t sizes[2]
+    cdef int64_t strides[2]
+    sizes[0], sizes[1] = channels, positions
+    strides[0], strides[1] = positions, 1
+    return make_view(t, 2, sizes, strides, t.offset + sample * channels * positions)
+
+
 cdef int gemm_pass(const conv_kernels* kernels, int way, int what, const ConvProblem* p, TensorBase a, TensorBase b, TensorBase bias, TensorBase out) except -1:
     """One pass over contiguous images; a and b as run_convolve has them, kernels of float and of double."""
     cdef int64_t positions = p.outputs[1] * p.outputs[2], length = p.c_in * p.taps[1] * p.taps[2]
@@ -290,6 +325,8 @@ cdef int gemm_pass(const conv_kernels* kernels, int way, int what, const ConvPro
     if way == BY_COLUMNS:
         return columns_pass(kernels, what, p, a, b, bias, out)
     if way == BY_IMAGES:
+        if what == CONV_WEIGHT:
+            return sum_over_images(p, a, b, matrix_view(out, p.c_out, p.c_in))
         weight = matrix_view(b, p.c_out, p.c_in)
         if what == CONV_FORWARD:
             return multiply(images_view(out, p.samples, p.c_out, positions, False), weight, False, images_view(a, p.samples, p.c_in, positions, False), False, bias, True)
