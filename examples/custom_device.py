@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import bisect
+import collections
 import ctypes
 import itertools
 import queue
@@ -31,7 +32,9 @@ class Queue:
     """A stream: a thread that runs tasks in the order in which it has been given them."""
 
     def __init__(self) -> None:
-        self.tasks: queue.Queue[Callable[[], None]] = queue.Queue()
+        # memory goes back at any allocation of Python's, so also while this thread puts a task: Queue.put would wait for itself then
+        self.tasks: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self.unfinished: collections.deque[None] = collections.deque()
         self.failure: Exception | None = None
         threading.Thread(target=self._run, daemon=True).start()
 
@@ -42,10 +45,16 @@ class Queue:
                 task()
             except Exception as error:  # reported where the host waits
                 self.failure = error
-            self.tasks.task_done()
+            self.unfinished.pop()
+
+    def put(self, task: Callable[[], None]) -> None:
+        self.unfinished.append(None)
+        self.tasks.put(task)
 
     def wait(self) -> None:
-        self.tasks.join()
+        done = threading.Event()
+        self.put(done.set)
+        done.wait()
         if self.failure is not None:
             error, self.failure = self.failure, None
             raise error
@@ -114,7 +123,7 @@ class Npu(backend.DeviceInterface):
     def launch(self, index: int, task: Callable[[], None], wait: bool = False) -> None:
         """Give the thread's current stream a task."""
         found = self.queue(index)
-        found.tasks.put(task)
+        found.put(task)
         if wait:
             found.wait()
 
@@ -130,15 +139,15 @@ class Npu(backend.DeviceInterface):
         self.queue(index, stream).wait()
 
     def query_stream(self, index: int, stream: int) -> bool:
-        return self.queue(index, stream).tasks.unfinished_tasks == 0
+        return not self.queue(index, stream).unfinished
 
     def record_event(self, index: int, stream: int, event: Any, timing: bool) -> Any:
         mark = threading.Event()
-        self.queue(index, stream).tasks.put(mark.set)
+        self.queue(index, stream).put(mark.set)
         return mark
 
     def wait_event(self, index: int, stream: int, event: Any) -> None:
-        self.queue(index, stream).tasks.put(event.wait)
+        self.queue(index, stream).put(event.wait)
 
     def query_event(self, index: int, event: threading.Event) -> bool:
         return event.is_set()

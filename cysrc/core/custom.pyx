@@ -6,6 +6,7 @@ Python kernel in their place; where a step is missing, MissingStep goes up to th
 
 Invariants: the devices are in `_devices` by type, from their registration to the end of the process; a device's functions are called with the GIL.
 """
+import sys
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint64_t
 from tensorrt_lite._C.core.allocator cimport block_external, trt_block, trt_block_context
@@ -27,6 +28,8 @@ from tensorrt_lite._C.core.tensor cimport (
     non_overlapping_dense, place_of, resize_tensor, same_sizes, set_geometry)
 
 attach()
+
+cdef object is_finalizing = sys.is_finalizing    # a module's Python globals are gone when it is asked
 
 cdef extern from "device_interface.h":
     ctypedef struct trt_device_operands:
@@ -104,7 +107,8 @@ cdef class DeviceMemory:
             return
         if isinstance(release, int):
             (<trt_device_release><size_t>release)(<void*>self.address, self.nbytes, self.index)
-        else:
+        elif not is_finalizing():
+            # at the end of the interpreter other threads have stopped where they were, one perhaps with a lock that Python's release would wait for
             release(self.address, self.nbytes, self.index)
 
 

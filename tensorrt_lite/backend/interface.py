@@ -32,7 +32,8 @@ class DeviceInterface:
         raise NotImplementedError
 
     def release(self, address: int, nbytes: int, index: int) -> None:
-        """Give back what `allocate` has returned as an address."""
+        """Give back what `allocate` has returned as an address. Any thread may call it at any allocation of Python's, also from within another method of the
+        interface: locks that both take must be reentrant. What is left when the interpreter ends goes with the process, unless this is a C function."""
 
     def to_host(self, destination: int, source: int, nbytes: int, index: int, non_blocking: bool) -> None:
         """Copy bytes from the device to the host, behind the work of the current stream; non_blocking: it may return before."""
