@@ -2,6 +2,7 @@
 from operator import itemgetter
 
 cdef dict _types = {}
+cdef list _receivers = []
 
 
 def result_type(name: str, fields: tuple[str, ...]):
@@ -11,7 +12,16 @@ def result_type(name: str, fields: tuple[str, ...]):
         body = {f: property(itemgetter(i)) for i, f in enumerate(fields)}
         body.update(__slots__=(), __module__="torch.return_types", _fields=fields, __repr__=_repr)
         _types[key] = type(name, (tuple,), body)
+        for receive in _receivers:
+            receive(_types[key])
     return _types[key]
+
+
+def for_each_type(receive):
+    """Call receive with every class of results, also with those that are made later."""
+    _receivers.append(receive)
+    for kind in list(_types.values()):
+        receive(kind)
 
 
 def _repr(self) -> str:

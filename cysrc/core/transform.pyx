@@ -442,7 +442,7 @@ cdef object rewrapped(object x, Level level):
     if isinstance(x, list):
         return [rewrapped(y, level) for y in x]
     if isinstance(x, tuple):
-        return tuple([rewrapped(y, level) for y in x])
+        return type(x)([rewrapped(y, level) for y in x])    # with the names of an operator's results
     return x
 
 

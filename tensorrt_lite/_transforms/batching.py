@@ -300,6 +300,11 @@ def loop(call: Call) -> Any:
             stacklevel=2,
         )
     fallbacks[call.name] += 1
+    return by_elements(call)
+
+
+def by_elements(call: Call) -> Any:
+    """`loop` without its warning: for calls that an operator refuses, which says why of an element."""
     if call.size == 0:
         raise RuntimeError(f"vmap: aten::{call.name} has no batching rule, and a batch of size 0 has no element to call it for")
 

@@ -198,6 +198,8 @@ def _vjp(func: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool = Fal
         for y in flat:
             if not isinstance(y, trt.Tensor):
                 raise RuntimeError(f"vjp(f, *primals): Expected f(*primals) to return tensors, got unsupported type {type(y)}")
+            if not (y.is_floating_point() or y.is_complex()):
+                raise RuntimeError(f"vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype {y.dtype}")
         if not flat:
             raise RuntimeError("vjp(f, *primals): Expected f to be a function that has non-empty output")
         result = _unwrap_tree(output, level)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
-from tensorrt_lite._transforms.batching import Call, Plain, flattened, names_of, padded, rule
+from tensorrt_lite._transforms.batching import Call, Plain, by_elements, flattened, names_of, padded, rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -140,6 +140,8 @@ def by_matrices(*ranks: tuple[str, int]) -> Callable[[Call], Any]:
     """The rule of an operator on matrices and vectors, which takes any dimensions before them. ranks: tensors and how many of their last dimensions count."""
 
     def run(call: Call) -> Any:
+        if any(call[name] is not None and call.rank(name) < rank for name, rank in ranks):
+            return by_elements(call)  # the operator says what it makes of fewer dimensions; the batch's is none of them
         values = list(call.values)
         outer = max(call.rank(name) - rank for name, rank in ranks if call[name] is not None)
         for name, rank in ranks:

@@ -20,6 +20,8 @@ from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from tensorrt_lite._C.core.return_types import for_each_type
+
 __all__ = [
     "PyTree",
     "Context",
@@ -363,6 +365,7 @@ def _register_builtins() -> None:
         _load_factory,
         "collections.defaultdict",
     )
+    for_each_type(lambda kind: add(_sequence(kind)))  # of operators' results: torch.return_types.sort
     add(
         NodeDef(
             deque,

@@ -278,3 +278,40 @@ def test_program_gives_what_pytorchs_gives(name: str) -> None:
 
 def test_there_are_sixty_programs() -> None:
     assert len(PROGRAMS) >= 60
+
+
+
+NAMED_RESULTS: dict[str, Any] = {
+    "sort": lambda t, x: x.sort(),
+    "max": lambda t, x: x.max(0),
+    "topk": lambda t, x: x.topk(2),
+    "cummax": lambda t, x: x.cummax(0),
+    "kthvalue": lambda t, x: x.kthvalue(2),
+    "svd": lambda t, x: t.linalg.svd(x),
+    "slogdet": lambda t, x: t.linalg.slogdet(x @ x.mT),
+    "frexp": lambda t, x: t.frexp(x),
+}
+TRANSFORMS: dict[str, Any] = {
+    "vmap": lambda t, f, x: t.func.vmap(f)(x),
+    "jvp": lambda t, f, x: t.func.jvp(f, (x[0],), (x[0],))[0],
+    "grad": lambda t, f, x: t.func.grad(lambda a: (a.sum(), f(a)), has_aux=True)(x[0])[1],
+    "vjp": lambda t, f, x: t.func.vjp(f, x[0])[0],
+    "tree": lambda t, f, x: t.utils._pytree.tree_map(lambda value: value * 2, f(x[0])),
+}
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize("name", NAMED_RESULTS)
+def test_results_keep_their_names(name: str, transform: str) -> None:
+    """Named tuples of operators are nodes of trees, and stay what they are at every level."""
+    import torch.func  # noqa: F401
+
+    found = []
+    for t in (trt, torch):
+        x = (t.arange(48, dtype=t.float64).reshape(3, 4, 4) * 0.37).sin()
+        try:
+            result = TRANSFORMS[transform](t, lambda a, t=t: NAMED_RESULTS[name](t, a), x)
+            found.append((type(result).__name__, [(tuple(value.shape), str(value.dtype).rpartition(".")[2]) for value in result]))
+        except RuntimeError as error:
+            found.append((type(error).__name__, str(error).replace("tensorrt_lite.", "torch.")))
+    assert found[0] == found[1]

@@ -36,6 +36,8 @@ def no_level_is_left():
         (lambda x: vmap(trt.sin, in_dims=(None,))(x), ValueError, "at least one"),
         (lambda x: vmap(trt.add)(x, trt.ones(4)), ValueError, "same size in the mapped dimension"),
         (lambda x: vmap(lambda a: 3)(x), ValueError, "must only return Tensors"),
+        (lambda x: vmap(trt.linalg.det)(x), RuntimeError, "must have at least 2 dimensions"),
+        (lambda x: vmap(trt.linalg.svd)(x), RuntimeError, "must have at least 2 dimensions"),
         (lambda x: vmap(trt.sin, out_dims=None)(x), ValueError, "can not return a BatchedTensor when out_dim is None"),
         (lambda x: vmap(trt.sin, out_dims=7)(x), IndexError, "imension"),
     ],
