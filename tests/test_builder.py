@@ -1,4 +1,4 @@
-"""What the builder refuses before it compiles, and which interpreters the wheel tool takes."""
+"""What the builder refuses before it compiles, what it leaves behind, and which interpreters the wheel tool takes."""
 
 from __future__ import annotations
 
@@ -24,3 +24,42 @@ def test_absent_interpreters_are_named_and_left_out(capsys: pytest.CaptureFixtur
 
     assert present([sys.executable, "/nowhere/python3.99"]) == [sys.executable]
     assert capsys.readouterr().out == "/nowhere/python3.99: not there, left out\n"
+
+
+def test_a_failed_translation_leaves_nothing_that_an_older_stamp_vouches_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Cython writes a file of one line when it fails; with the mistake undone, the text is that of the last success."""
+    builder = build_core.Builder(tmp_path, tmp_path)
+    output = tmp_path / "module.c"
+
+    def translate(label: str, arguments: list[str]) -> None:
+        output.write_text("/* AddTraceback.proto */\nstatic void __Pyx_AddTraceback(int);\n/* AddTraceback */\n" if good else "#error Do not use this file\n")
+        if not good:
+            raise build_core.CompileError(label)
+
+    monkeypatch.setattr(builder, "translate", translate)
+    good = True
+    builder.cython("cython module", [], output, "right")
+    good = False
+    with pytest.raises(build_core.CompileError):
+        builder.cython("cython module", [], output, "wrong")
+    assert not output.exists()
+    good = True
+    builder.cython("cython module", [], output, "right")
+    assert "AddTraceback" in output.read_text()
+
+
+def test_files_that_the_sources_lack_do_not_stay(tmp_path: Path) -> None:
+    (tmp_path / "kept.pxd").write_text("new")
+    folder = tmp_path / "package"
+    folder.mkdir()
+    (folder / "gone.pxd").write_text("old")
+    build_core.copy_only(folder, [tmp_path / "kept.pxd"])
+    assert [(p.name, p.read_text()) for p in folder.iterdir()] == [("kept.pxd", "new")]
+
+
+def test_long_messages_keep_their_beginning_and_their_end() -> None:
+    lines = [f"error {i}" for i in range(2000)]
+    kept = build_core.shortened("\n".join(lines)).split("\n")
+    assert len(kept) < 1000 and kept[0] == lines[0] and kept[-1] == lines[-1]
+    assert set(kept) - {"..."} < set(lines)
+    assert build_core.shortened("one\ntwo") == "one\ntwo"

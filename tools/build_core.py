@@ -26,7 +26,7 @@ from pathlib import Path
 
 from tools.codegen.declarations import declarations_source, loops_source, public_source
 from tools.codegen.generate import generate
-from tools.codegen.schema import families, load
+from tools.codegen.schema import DeclarationError, families, load
 from tools.codegen.stubs import write_documentation
 from tools.core_sources import core_sources_digest
 
@@ -80,7 +80,7 @@ def digest(*parts: object) -> str:
     return h.hexdigest()
 
 
-OPERATOR_NAME = re.compile(r"\b(?:op|below|OP)_\w+")
+OPERATOR_NAME = re.compile(r"(?:op|below|OP)_\w+")  # anywhere: a boundary of words in front would make the search ten times slower
 
 
 def used_declarations(declarations: str, text: str) -> str:
@@ -88,6 +88,25 @@ def used_declarations(declarations: str, text: str) -> str:
     used = {name.partition("_")[2].lower() for name in OPERATOR_NAME.findall(text)}
     lines = ((line, OPERATOR_NAME.search(line)) for line in declarations.splitlines())
     return "\n".join(line for line, found in lines if found is None or found[0].partition("_")[2].lower() in used)
+
+
+def shortened(text: str, length: int = 8000) -> str:
+    """The beginning of a compiler's messages, whose first errors explain the others, and the end: whole lines."""
+    if len(text) <= length:
+        return text
+    head, tail = text[: length * 3 // 4].rpartition("\n")[0], text[-length // 4 :].partition("\n")[2]
+    return f"{head}\n...\n{tail}"
+
+
+def copy_only(folder: Path, sources: list[Path]) -> None:
+    """Copies of the files in the folder, and no others: what was taken out of the sources must be missed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for p in sources:
+        shutil.copyfile(p, folder / p.name)
+    names = {p.name for p in sources}
+    for p in folder.iterdir():
+        if p.is_file() and p.name not in names:
+            p.unlink()
 
 
 class Builder:
@@ -106,6 +125,7 @@ class Builder:
         self.tracebacks = self.debug or os.environ.get("TENSORRT_LITE_TRACEBACK", "") == "full"
         self.jobs = int(os.environ.get("TENSORRT_LITE_JOBS", "0")) or os.cpu_count() or 1
         self.times: dict[str, float] = {}  # processor time of each step that was not skipped
+        self.c_files: dict[Path, tuple[bytes, list[Path]]] = {}
         self.workers: list[subprocess.Popen[str]] = []
         self.idle_workers: queue.SimpleQueue[subprocess.Popen[str]] = queue.SimpleQueue()
         self.extra = os.environ.get("CFLAGS", "").split()
@@ -116,7 +136,7 @@ class Builder:
 
     def run(self) -> None:
         refuse_free_threading()
-        start = time.time()
+        start, own_time = time.time(), time.process_time()
         self.sources = core_sources_digest(ROOT)  # before they are read: what is edited meanwhile is newer than the core
         loops = self.generate()
         modules = self.modules()
@@ -149,12 +169,12 @@ class Builder:
             write_documentation(ROOT, self.operators)
         self.stamps_path.write_text(json.dumps(self.stamps))
         (self.build / "times.json").write_text(json.dumps(dict(sorted(self.times.items(), key=lambda kv: -kv[1])), indent=0))
-        print(f"tensorrt_lite: core built in {time.time() - start:.1f} s ({sum(self.times.values()):.1f} s of processor time)", file=sys.stderr)
+        print(f"tensorrt_lite: core built in {time.time() - start:.1f} s ({sum(self.times.values()) + time.process_time() - own_time:.1f} s of processor time)", file=sys.stderr)
 
     def generate(self) -> dict[str, list[Path]]:
         self.generated = self.build / "generated"
         self.operators = load(ROOT / "cysrc" / "ops")
-        return generate(ROOT, self.generated)
+        return generate(ROOT, self.generated, self.operators)
 
     def modules(self) -> dict[str, Path]:
         """{module name: source}. Of an operator family ops/<family>/: the generated module, which takes in <family>.pyx, and the others of the folder."""
@@ -169,6 +189,11 @@ class Builder:
     @staticmethod
     def family_folders() -> list[Path]:
         return [ROOT / "cysrc" / "ops" / name for name in families(ROOT / "cysrc" / "ops")]
+
+    @staticmethod
+    def cuda_families() -> list[str]:
+        """The modules of cysrc/cuda that set CUDA's functions of families' steps; the backend is imported before them."""
+        return [p.stem for p in sorted((ROOT / "cysrc" / "cuda").glob("*.pyx")) if p.stem != "backend" and f"{PACKAGE}.steps." in p.read_text()]
 
     @staticmethod
     def own_loops(modules: dict[str, Path]) -> dict[str, list[Path]]:
@@ -210,7 +235,11 @@ class Builder:
             make_tracebacks_optional(output)
             return
         output.parent.mkdir(parents=True, exist_ok=True)
-        self.cached(stamp, output, key, lambda: self.translate(key, ["-3", *arguments]))
+        try:
+            self.cached(stamp, output, key, lambda: self.translate(key, ["-3", *arguments]))
+        except BaseException:
+            output.unlink(missing_ok=True)  # Cython leaves a file behind, which the stamp of the last success would vouch for
+            raise
         make_tracebacks_optional(output)
         self.stamps[key] = stamp
 
@@ -341,13 +370,20 @@ class Builder:
             path = open_files.pop()
             if path in seen:
                 continue
-            seen[path] = path.read_bytes()
+            seen[path], found = self.including(path)
             if path.name == "operators.h":
                 seen[path] = used_declarations(seen[path].decode(), seen[source].decode()).encode()
-            for name in re.findall(rb'^\s*#\s*include\s+"([^"]+)"', seen[path], re.M):
-                folders = [path.parent, self.generated / "include", *(ROOT / "cysrc" / f for f in ("core", "autograd", "loops", "ops", "cuda"))]
-                open_files += [p for p in [(f / name.decode()).resolve() for f in folders] if p.exists()][:1]
+            open_files += found
         return digest(*(seen[p] for p in sorted(seen, key=lambda p: p.name))).encode()
+
+    def including(self, path: Path) -> tuple[bytes, list[Path]]:
+        """A C file and the headers of ours that it includes. Read once: hundreds of objects share the headers."""
+        if path not in self.c_files:
+            text = path.read_bytes()
+            folders = [path.parent, self.generated / "include", *(ROOT / "cysrc" / f for f in ("core", "autograd", "loops", "ops", "cuda"))]
+            places = [[f / name.decode() for f in folders] for name in re.findall(rb'^\s*#\s*include\s+"([^"]+)"', text, re.M)]
+            self.c_files[path] = text, [found.resolve() for place in places if (found := next((p for p in place if p.exists()), None))]
+        return self.c_files[path]
 
     def compile(self, source: Path, output: Path, flags: list[str]) -> None:
         if self.sanitize:
@@ -427,14 +463,9 @@ class Builder:
         for folder in self.family_folders():
             (self.target / "ops" / folder.name / "__init__.pxd").touch()
         shutil.copyfile(self.generated / "operators.pxd", self.target / "operators.pxd")
-        shutil.copytree(self.generated / "steps", self.target / "steps", dirs_exist_ok=True)
-        shutil.copytree(ROOT / "cuda_src", self.target / "cuda" / "src", dirs_exist_ok=True)
-        for name in ("dtype_table.h", "float8.h"):
-            shutil.copyfile(ROOT / "cysrc" / "core" / name, self.target / "cuda" / "src" / name)
-        for name in ("special_functions.h", "special_coefficients.h"):
-            shutil.copyfile(ROOT / "cysrc" / "loops" / name, self.target / "cuda" / "src" / name)
-        for declared in sorted((self.generated / "include").glob("*_steps.h")):
-            shutil.copyfile(declared, self.target / "cuda" / "src" / declared.name)
+        copy_only(self.target / "steps", list((self.generated / "steps").iterdir()))
+        shared = ("core/dtype_table.h", "core/float8.h", "loops/special_functions.h", "loops/special_coefficients.h")
+        copy_only(self.target / "cuda" / "src", [*(ROOT / "cuda_src").iterdir(), *(ROOT / "cysrc" / name for name in shared), *(self.generated / "include").glob("*_steps.h")])
         # for those who have no GPU: the package brings the emulator's sources
         shutil.copytree(ROOT / "tools" / "cuda_emulator", self.target / "cuda" / "emulator", dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copyfile(ROOT / "docs" / "gaps.md", self.target / "gaps.md")  # for `tensorrt-lite missing`
@@ -446,8 +477,8 @@ class Builder:
         if os.environ.get("TENSORRT_LITE_BUNDLE_OPENMP", "") not in ("", "0"):
             shutil.copyfile(self.openmp_runtime(), bundled)
         # modules that no longer exist must not be imported
-        wanted = {self.extension_path(name) for name in modules}
-        for p in (self.target / "ops").rglob("*.so"):
+        wanted = {self.extension_path(name) for name in (*modules, f"{PACKAGE}._cyutility")}
+        for p in self.target.rglob(f"*{self.suffix}"):
             if p not in wanted:
                 p.unlink()
 
@@ -469,7 +500,7 @@ class Builder:
     def init_text(self, modules: dict[str, Path]) -> str:
         families = [folder.name for folder in self.family_folders()]
         version = subprocess.run([*self.compiler, "--version"], capture_output=True, text=True).stdout.splitlines()[0]
-        facts = {"FAMILIES": families, "DEBUG": self.debug, "TRACEBACKS": self.tracebacks, "COMPILER": version, "SOURCES": self.sources}
+        facts = {"FAMILIES": families, "CUDA_FAMILIES": self.cuda_families(), "DEBUG": self.debug, "TRACEBACKS": self.tracebacks, "COMPILER": version, "SOURCES": self.sources}
         return "".join(f"{name} = {value!r}\n" for name, value in facts.items()) + public_source(self.operators)
 
     # ---- running commands
@@ -482,7 +513,7 @@ class Builder:
             self.times[label] = usage.ru_utime + usage.ru_stime
             if process.returncode:
                 output.seek(0)
-                raise CompileError(f"{label} failed: {' '.join(command)}\n{output.read().decode(errors='replace')[-8000:]}")
+                raise CompileError(f"{label} failed:\n{shortened(output.read().decode(errors='replace'))}\nof the command {' '.join(command)}")
 
     def translate(self, label: str, arguments: list[str]) -> None:
         """Run Cython in one of at most `jobs` worker processes."""
@@ -497,7 +528,7 @@ class Builder:
         answer = json.loads(worker.stdout.readline() or '{"ok": false, "text": "the Cython process ended"}')
         self.times[label] = answer.get("seconds", 0.0)
         if not answer["ok"]:
-            raise CompileError(f"{label} failed: cython {' '.join(arguments)}\n{answer['text']}")
+            raise CompileError(f"{label} failed:\n{answer['text']}\nof cython {' '.join(arguments)}")
         self.idle_workers.put(worker)
 
     def end_workers(self) -> None:
@@ -572,6 +603,9 @@ if __name__ == "__main__":
     if builder.debug:
         folder = ROOT / "build" / ("sanitize" if builder.sanitize else "debug")
         builder = Builder(folder, mirror(folder / "checkout"), cache=shared)
-    builder.run()
+    try:
+        builder.run()
+    except (CompileError, DeclarationError) as failure:
+        raise SystemExit(str(failure)) from None  # what is wrong with the sources, without the builder's own frames
     for label, seconds in sorted(builder.times.items(), key=lambda kv: -kv[1])[:12]:
         print(f"{seconds:6.1f} s  {label}", file=sys.stderr)

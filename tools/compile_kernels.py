@@ -52,6 +52,7 @@ def _recorded() -> Iterator[Unit]:
     import tensorrt_lite as trt
     from tensorrt_lite._C.cuda import source as _source
     from tensorrt_lite._C.declared_loops import LOOPS
+    from tensorrt_lite import _C
     from tensorrt_lite.cuda import _kernels
 
     texts: list[str] = []
@@ -65,7 +66,7 @@ def _recorded() -> Iterator[Unit]:
                 yield Unit(family, text)
         texts.clear()
 
-    for name in ("radix", *_kernels._FAMILIES):
+    for name in ("radix", *_C.CUDA_FAMILIES):
         family = importlib.import_module(f"tensorrt_lite._C.cuda.{name}")
         for tf32 in (False, True) if name == "matmul" else (False,):
             trt.backends.cuda.matmul.allow_tf32 = tf32

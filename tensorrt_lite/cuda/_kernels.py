@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from tensorrt_lite import _C
 from tensorrt_lite._C.cuda import driver
 
 driver.require()  # before modules are made that could not be made a second time
@@ -16,28 +17,7 @@ from tensorrt_lite._C.core.device import device as _device  # noqa: E402
 from tensorrt_lite._C.cuda import backend, random  # noqa: E402
 from tensorrt_lite.cuda.random import DeviceGenerator, generator_for, generators_in_use  # noqa: E402
 
-_FAMILIES: tuple[str, ...] = (
-    "attention",
-    "conv",
-    "fft",
-    "indexing",
-    "linalg",
-    "loss",
-    "matmul",
-    "norm",
-    "optim",
-    "pool",
-    "random",
-    "recurrent",
-    "reduction",
-    "scan",
-    "segment",
-    "softmax",
-    "sorting",
-    "sparse",
-)
-
-for _name in _FAMILIES:
+for _name in _C.CUDA_FAMILIES:
     __import__(f"tensorrt_lite._C.cuda.{_name}")
 random._use_generators(DeviceGenerator, generator_for, generators_in_use())
 backend._install()

@@ -123,3 +123,30 @@ def test_a_row_with_a_mistake_is_refused(tmp_path: Path, row: str, message: str)
     (tmp_path / "family" / "family.yaml").write_text(row)
     with pytest.raises(schema.DeclarationError, match=message):
         schema.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"pairs.pyx": "", "steps.yaml": "steps: []"}, r"pairs: no pairs.yaml in the folder"),
+        ({"pairs.yaml": '- op: swap\n  signature: "swap(Tensor self) -> Tensor"\n'}, r"pairs.yaml: swap has no backward"),
+        ({"pairs.yaml": "op: swap\n"}, r"pairs/pairs.yaml: 'op' is no row"),
+        ({"pairs.yaml": "[]", "steps.yaml": ""}, r"pairs/steps.yaml: the file is empty"),
+        ({"pairs.yaml": "[]", "steps.yaml": "steps:\n  - step\n"}, r"pairs/steps.yaml: 'step' below steps is no row"),
+    ],
+)
+def test_what_a_new_family_lacks_is_named(files: dict[str, str], message: str, tmp_path: Path) -> None:
+    folder = tmp_path / "cysrc" / "ops" / "pairs"
+    folder.mkdir(parents=True)
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    with pytest.raises(schema.DeclarationError, match=message):
+        generate.generate(tmp_path, tmp_path / "out")
+
+
+def test_what_an_earlier_run_generated_is_removed(generated: Path, tmp_path: Path) -> None:
+    shutil.copytree(generated, tmp_path / "out")
+    (tmp_path / "out" / "include" / "pairs_steps.h").write_text("old")
+    generate.generate(generated.parent, tmp_path / "out")
+    assert not (tmp_path / "out" / "include" / "pairs_steps.h").exists()
+    assert (tmp_path / "out" / "include" / "operators.h").exists()

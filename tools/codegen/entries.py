@@ -50,7 +50,8 @@ def emit(family: str, ops: list[Operator], kernels: str) -> str:
     if not lines:
         return ""
     names = [name for op in ops if has_entry(op) for inplace in forms(op) for name in (op.name + "_" * inplace, *(a + "_" * inplace for a in aliases(op)))]
-    called = [name for name in names if re.search(rf"(?<![\w.]){name}\(", kernels)]
+    calls = set(re.findall(r"(?<![\w.])(\w+)\(", kernels))
+    called = [name for name in names if name in calls]
     text = ["from tensorrt_lite._C.ops.entry cimport trt_entry_spec, add_entries", "cdef extern from *:", '    """',
             f"    static trt_entry_spec entries_{family}[] = {{", *(f"      {line}" for line in lines), "    };", '    """',
             f"    trt_entry_spec* entries_{family}", *(f"{name} = None" for name in called), f"add_entries(globals(), entries_{family}, {len(lines)})", ""]  # fmt: skip

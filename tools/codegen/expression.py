@@ -7,6 +7,7 @@ The language is Python's expression syntax over the argument names, `result` and
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Collection
 
 _BINARY = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^"}
@@ -28,16 +29,20 @@ def parse(text: str) -> ast.expr:
     return ast.parse(str(text).strip(), mode="eval").body
 
 
-def names(text: str) -> set[str]:
+# the questions about a text are asked for each of its types, sets and forms
+
+@functools.cache
+def names(text: str) -> frozenset[str]:
     """Variables that an expression reads (not the functions it calls)."""
     tree = parse(text)
     called = {id(n.func) for n in ast.walk(tree) if isinstance(n, ast.Call)}
-    return {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and id(n) not in called}
+    return frozenset(n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and id(n) not in called)
 
 
-def functions(text: str) -> set[str]:
+@functools.cache
+def functions(text: str) -> frozenset[str]:
     """Functions that an expression of real numbers calls, `where` aside."""
-    return {n.func.id for n in ast.walk(parse(text)) if isinstance(n, ast.Call)} - {"where"} - OF_COMPLEX  # type: ignore[attr-defined]
+    return frozenset(n.func.id for n in ast.walk(parse(text)) if isinstance(n, ast.Call)) - {"where"} - OF_COMPLEX  # type: ignore[attr-defined]
 
 
 class _C(ast.NodeVisitor):
@@ -136,19 +141,21 @@ def to_c(text: str, dtype: str, exact: bool = False) -> str:
     return _C(dtype, True, exact).visit(parse(text))
 
 
-def angles(text: str) -> set[str]:
+@functools.cache
+def angles(text: str) -> frozenset[str]:
     """Variables that enter angles: the vector forms of these are accurate for moderate angles only."""
     found: set[str] = set()
     for n in ast.walk(parse(text)):
         if isinstance(n, ast.Call) and n.func.id in TRIGONOMETRIC:  # type: ignore[attr-defined]
             found |= {v.id for v in ast.walk(n) if isinstance(v, ast.Name)} - {n.func.id}  # type: ignore[attr-defined]
-    return found
+    return frozenset(found)
 
 
-def divisions(text: str) -> set[tuple[str, str]]:
+@functools.cache
+def divisions(text: str) -> frozenset[tuple[str, str]]:
     """Pairs of variables whose remainder is taken: the vector forms are exact for moderate quotients only."""
     calls = [n for n in ast.walk(parse(text)) if isinstance(n, ast.Call) and n.func.id in QUOTIENTS]  # type: ignore[attr-defined]
-    return {tuple(v.id for v in n.args) for n in calls}  # type: ignore[attr-defined, misc]
+    return frozenset(tuple(v.id for v in n.args) for n in calls)  # type: ignore[attr-defined, misc]
 
 
 def to_cuda(text: str, dtype: str) -> str:

@@ -58,27 +58,29 @@ def exports(ops: list[Operator]) -> dict[str, str]:
     return table
 
 
-def write(path: Path, text: str) -> None:
+def write(path: Path, text: str, written: set[Path]) -> None:
     """Write only what changed, so that the build recompiles only that."""
+    written.add(path)
     if not path.exists() or path.read_text() != text:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
 
-def generate(root: Path, out: Path) -> dict[str, list[Path]]:
-    """Generate everything below ``out``; returns {family: [C loop files]}."""
+def generate(root: Path, out: Path, declared_rows: list[Operator] | None = None) -> dict[str, list[Path]]:
+    """Generate everything below ``out`` from the rows (those of ``root``); returns {family: [C loop files]}. What an earlier run wrote and this one does not is removed."""
     source = root / "cysrc" / "ops"
-    declared_rows = load(source)
+    declared_rows = load(source) if declared_rows is None else declared_rows
+    written: set[Path] = set()
     operators = [op for op in declared_rows if op.kind in ("pointwise", "structured", "function")]
-    write(out / "operators.pxd", functions.operators_pxd(operators))
-    write(out / "include" / "operators.h", functions.operators_header(operators))
+    write(out / "operators.pxd", functions.operators_pxd(operators), written)
+    write(out / "include" / "operators.h", functions.operators_header(operators), written)
     declared_steps = {declared.name: declared for declared in steps.load(source)}
     steps.check_structured(list(declared_steps.values()), operators)
     for name, of_family in declared_steps.items():
-        write(out / "steps" / f"{name}.pxd", steps.pxd(of_family))
+        write(out / "steps" / f"{name}.pxd", steps.pxd(of_family), written)
         if of_family.has_header:
-            write(out / "include" / f"{name}_steps.h", steps.header(of_family))
-    write(out / "steps" / "__init__.pxd", "")
+            write(out / "include" / f"{name}_steps.h", steps.header(of_family), written)
+    write(out / "steps" / "__init__.pxd", "", written)
     loops: dict[str, list[Path]] = {}
     for family in families(source):
         mine = [op for op in operators if op.family == family]
@@ -98,7 +100,7 @@ def generate(root: Path, out: Path) -> dict[str, list[Path]]:
             text += cython
             for k, body in enumerate(files):
                 path = out / "loops" / f"loops_{family}_{k}.c"
-                write(path, body)
+                write(path, body, written)
                 loops[family].append(path)
         text += derivatives
         text += entries.emit_bodies(family, mine)
@@ -114,5 +116,9 @@ def generate(root: Path, out: Path) -> dict[str, list[Path]]:
         text += f"for _name, _flags in {json.dumps(exports(others))}.items():\n    if _name in globals():\n        EXPORTS[_name] = _flags\n"
         if kernels.exists() and "WITHOUT_ROW" in kernels.read_text():
             text += "EXPORTS.update(WITHOUT_ROW)\n"
-        write(out / "ops" / f"{family}.pyx", text)
+        write(out / "ops" / f"{family}.pyx", text, written)
+    for folder in ("include", "steps", "loops", "ops"):
+        for path in (out / folder).iterdir() if (out / folder).exists() else ():
+            if path not in written:
+                path.unlink()
     return loops

@@ -7,10 +7,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-import yaml
-
 from .expression import angles, compute_type, divisions, functions, names, to_c, to_composed, to_lanes
-from .schema import COMPLEX, FLOATS, DeclarationError, Operator, autocast_letters, schema_text, stored_bits
+from .schema import COMPLEX, FLOATS, DeclarationError, Operator, autocast_letters, read_yaml, schema_text, stored_bits
 
 _PROMOTE = {
     "same": "PROMOTE_SAME",
@@ -246,7 +244,7 @@ def c_loop(loop: Loop, dtype: str, scalar_forms: list[int]) -> str:
 @functools.cache
 def highest_sets() -> dict[str, dict[str, str]]:
     """{loop: {dtype: the highest instruction set that it gains by}} where that is not the last one: the measured list of loops/sets.yaml."""
-    listed = yaml.safe_load((LOOPS / "sets.yaml").read_text())
+    listed = read_yaml(LOOPS / "sets.yaml")
     return {name: {t: s for s, types in sets.items() for t in types.split()} for name, sets in listed.items()}
 
 

@@ -13,7 +13,7 @@ recorded (a function that takes calls with gradients in the place of the generat
 `out` and whether the call is in place, and chooses between operators), forward (how tangents pass: `linear`
 in all differentiable arguments together, or by argument `linear` or a formula over the arguments, `<argument>_t` and `result`; without it the
 derivative comes from the Node's; of a pointwise row `self_adjoint` where the function of complex numbers is not holomorphic), composed (true: its gradients are those of the operators
-that its kernel calls, so modes and subclasses see those in its place), checked (true: the kernel of a private row checks its arguments
+that its kernel calls, so modes and subclasses see those in its place; other function rows without a gradient say `backward: none`), checked (true: the kernel of a private row checks its arguments
 itself, so the operator may be called by name), autocast (how arguments are cast
 under autocast, see autograd/autocast.pyx: lower, float32, promote, float32_sum or banned, also by device), overload (PyTorch's name of the overload that the schema is closest to). A structured row has step (of the family's
 steps.yaml), operation (of the enumerations there: one, or those among which the meta function chooses), meta (the function that checks, fills in the step's
@@ -279,26 +279,38 @@ def parse_row(row: dict[str, Any], family: str, composed: bool = False) -> Opera
     derivatives = row.get("backward") or {}
     if not isinstance(derivatives, dict) and derivatives != "none":
         raise DeclarationError(f"{family}.yaml: {name}: backward is 'none' or has a formula by argument")
+    if kind == "function" and "backward" not in row and not row.get("composed"):
+        raise DeclarationError(f"{family}.yaml: {name} has no backward; a row without a gradient says 'backward: none', one whose kernel calls operators with gradients 'composed: true'")
     for target in derivatives if isinstance(derivatives, dict) else ():
         if target not in {a.name for a in arguments}:
             raise DeclarationError(f"{family}.yaml: {name} has a derivative for {target!r}, which is not an argument")
     return Operator(name, family, kind, arguments, returns, chosen, row, result_names)
 
 
+def read_yaml(path: Path) -> Any:
+    """A file of declarations. libyaml reads them in a tenth of the time, where PyYAML was built with it."""
+    import yaml
+
+    return yaml.load(path.read_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
 def families(folder: str | Path) -> list[str]:
     """The operator families below ``folder``: <family>/<family>.yaml declares each."""
+    for p in sorted(Path(folder).iterdir()):
+        if not (p / f"{p.name}.yaml").exists() and ((p / f"{p.name}.pyx").exists() or (p / "steps.yaml").exists()):
+            raise DeclarationError(f"{p.name}: no {p.name}.yaml in the folder, which declares the family's operators")
     return sorted(p.stem for p in Path(folder).glob("*/*.yaml") if p.stem == p.parent.name)
 
 
 def load(folder: str | Path) -> list[Operator]:
     """All declarations below ``folder``, in a fixed order: those with generated code, then the composed ones."""
-    import yaml
-
     operators: list[Operator] = []
     seen: dict[str, str] = {}
     generated = [Path(folder) / family / f"{family}.yaml" for family in families(folder)]
     for path in [*generated, *sorted(Path(folder).glob("*/composed.yaml"))]:
-        for row in yaml.safe_load(path.read_text()) or []:
+        for row in read_yaml(path) or []:
+            if not isinstance(row, dict):
+                raise DeclarationError(f"{path.parent.name}/{path.name}: {row!r} is no row, which begins with '- op: name'")
             op = parse_row(row, path.parent.name, path.name == "composed.yaml")
             here = f"{path.parent.name}/{path.name}"
             if op.public_name in seen:

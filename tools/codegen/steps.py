@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from . import dtypes
-from .schema import DTYPE_SETS, Argument, DeclarationError, Operator
+from .schema import DTYPE_SETS, Argument, DeclarationError, Operator, read_yaml
 
 STEP_PLACES = 1021  # TRT_STEPS in core/dispatch.h is at least this
 _KEYS = {"step", "arguments", "returns", "doc"}
@@ -165,7 +165,13 @@ def parse_struct(declared: dict[str, Any], family: str, constants: dict[str, int
     return Struct(name, fields, " ".join(declared["doc"].split()), -(-size // align) * align, align, offsets)
 
 
-def parse_family(name: str, declared: dict[str, Any]) -> Family:
+def parse_family(name: str, declared: Any) -> Family:
+    if not isinstance(declared, dict):
+        raise DeclarationError(f"{name}/steps.yaml: {'the file is empty' if declared is None else 'not a mapping'}; it declares steps, structs, operations or constants")
+    for key in ("steps", "structs"):
+        for row in declared.get(key) or ():
+            if not isinstance(row, dict):
+                raise DeclarationError(f"{name}/steps.yaml: {row!r} below {key} is no row, which begins with '- {key[:-1]}: name'")
     if unknown := set(declared) - {"cimport", "steps", "constants", "operations", "structs"}:
         raise DeclarationError(f"{name}/steps.yaml: unknown keys {sorted(unknown)}")
     constants = []
@@ -183,13 +189,11 @@ def parse_family(name: str, declared: dict[str, Any]) -> Family:
 
 def load(folder: Path) -> list[Family]:
     """The steps of all families below `folder`, each with its place in the table: by name, so that a new one does not move the others."""
-    import yaml
-
     families = []
     taken: set[int] = set()
     names: set[str] = set()
     for path in sorted(folder.glob("*/steps.yaml")):
-        family = parse_family(path.parent.name, yaml.safe_load(path.read_text()))
+        family = parse_family(path.parent.name, read_yaml(path))
         for step in family.steps:
             if step.name in names:
                 raise DeclarationError(f"{path.parent.name}/steps.yaml: the step {step.name} is declared twice")
