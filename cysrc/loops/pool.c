@@ -8,11 +8,11 @@
 #include "pool_tables.h"
 #include "scalar_types.h"
 
-enum { CHANNEL_BLOCK = 256, LANES = 8, LARGE = 48 /* elements of a window from which two passes are faster */ };
-typedef f32 lanes_f32 __attribute__((vector_size(4 * LANES)));
-typedef i32 mask_f32 __attribute__((vector_size(4 * LANES)));
-typedef f64 lanes_f64 __attribute__((vector_size(8 * LANES)));
-typedef i64 mask_f64 __attribute__((vector_size(8 * LANES)));
+enum { CHANNEL_BLOCK = 256, LANES_f32 = 8, LANES_f16 = 8, LANES_bf16 = 8, LANES_f64 = 4, LARGE = 48 /* elements of a window from which two passes are faster */ };
+typedef f32 lanes_f32 __attribute__((vector_size(32)));
+typedef i32 mask_f32 __attribute__((vector_size(32)));
+typedef f64 lanes_f64 __attribute__((vector_size(32)));
+typedef i64 mask_f64 __attribute__((vector_size(32)));
 typedef lanes_f32 lanes_f16, lanes_bf16;
 typedef mask_f32 mask_f16, mask_bf16;
 #define SAME(x) (x)
@@ -23,7 +23,7 @@ INL i64 window_start(i64 o, i64 in, i64 out) { return o * in / out; }
 INL i64 window_end(i64 o, i64 in, i64 out) { return ((o + 1) * in + out - 1) / out; }
 
 #define ADAPTIVE_MAX(T, C, I, LD, ST)                                                                                \
-    static void adaptive_max_planes_##T(const char *in, char *out, i64 *indices, const pool_call *s, i64 begin, i64 end) \
+    static void adaptive_max_planes_##T(const char *in, char *out, i64 *indices, const pool_call *s, i64 begin, i64 end)\
     {                                                                                                                \
         i64 at = begin * s->out_h * s->out_w;                                                                        \
         for (i64 item = begin; item < end; item++) {                                                                 \
@@ -38,16 +38,16 @@ INL i64 window_end(i64 o, i64 in, i64 out) { return ((o + 1) * in + out - 1) / o
                     if (row == s->in_w)                                                                              \
                         row *= rows, rows = 1; /* rows of whole lines lie one behind the other */                    \
                     if (rows * row >= LARGE) {                                                                       \
-                        C most = -INFINITY, last[LANES], spread = 0;                                                 \
+                        C most = -INFINITY, last[LANES_##T], spread = 0;                                             \
                         i64 first = 0, w;                                                                            \
                         lanes_##T low, odd = {0};                                                                    \
-                        for (int k = 0; k < LANES; k++)                                                              \
+                        for (int k = 0; k < LANES_##T; k++)                                                          \
                             low[k] = -INFINITY;                                                                      \
                         for (i64 h = 0; h < rows; h++) {                                                             \
                             const T *x = plane + index + h * s->in_w;                                                \
                             lanes_##T top = low, v;                                                                  \
-                            for (w = 0; w + LANES <= row; w += LANES) {                                              \
-                                for (int k = 0; k < LANES; k++)                                                      \
+                            for (w = 0; w + LANES_##T <= row; w += LANES_##T) {                                      \
+                                for (int k = 0; k < LANES_##T; k++)                                                  \
                                     v[k] = LD(x[w + k]);                                                             \
                                 mask_##T larger = v > top;                                                           \
                                 top = (lanes_##T)(((mask_##T)v & larger) | ((mask_##T)top & ~larger));               \
@@ -58,13 +58,13 @@ INL i64 window_end(i64 o, i64 in, i64 out) { return ((o + 1) * in + out - 1) / o
                                 C v = LD(x[w]);                                                                      \
                                 last[0] = LARGER(v, last[0]), spread += v * 0;                                       \
                             }                                                                                        \
-                            for (int n = LANES / 2; n; n /= 2)                                                       \
+                            for (int n = LANES_##T / 2; n; n /= 2)                                                   \
                                 for (int k = 0; k < n; k++)                                                          \
                                     last[k] = LARGER(last[k + n], last[k]);                                          \
                             first = last[0] > most ? h : first;                                                      \
                             most = LARGER(last[0], most);                                                            \
                         }                                                                                            \
-                        for (int k = 0; k < LANES; k++)                                                              \
+                        for (int k = 0; k < LANES_##T; k++)                                                          \
                             spread += odd[k];                                                                        \
                         if (spread == 0) { /* finite: it lies in the first row whose maximum it is */                \
                             for (index += first * s->in_w, w = 1; w < row && LD(plane[index]) != most; w++)          \
