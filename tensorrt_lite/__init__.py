@@ -75,7 +75,7 @@ globals().update(_public.functions(_ops.FUNCTIONS, "tensorrt_lite"))
 _LAZY = {
     "nn", "optim", "utils", "autograd", "cuda", "backend", "backends", "testing", "bench", "random", "serialization", "linalg", "fft", "special", "signal", "cpu", "library", "multiprocessing", "version",
     "__config__", "accelerator", "amp", "compat", "compiler", "distributed", "distributions", "func", "hub", "jit", "masked", "nested", "onnx", "overrides", "profiler", "sparse", "array_api",
-    "futures", "monitor", "quasirandom",
+    "futures", "monitor", "quasirandom", "return_types",
 }  # fmt: skip
 _LAZY_NAMES = {
     "save": "serialization", "load": "serialization", "no_grad": "autograd.grad_mode", "enable_grad": "autograd.grad_mode",

@@ -39,6 +39,7 @@ from tensorrt_lite import optim as optim
 from tensorrt_lite import profiler as profiler
 from tensorrt_lite import sparse as sparse
 from tensorrt_lite import quasirandom as quasirandom
+from tensorrt_lite import return_types as return_types
 from tensorrt_lite import random as random
 from tensorrt_lite import serialization as serialization
 from tensorrt_lite import testing as testing

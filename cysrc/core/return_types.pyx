@@ -10,7 +10,7 @@ def result_type(name: str, fields: tuple[str, ...]):
     key = (name, fields)
     if key not in _types:
         body = {f: property(itemgetter(i)) for i, f in enumerate(fields)}
-        body.update(__slots__=(), __module__="torch.return_types", _fields=fields, __repr__=_repr)
+        body.update(__slots__=(), __module__="torch.return_types", _fields=fields, __repr__=_repr, __reduce__=_reduce)
         _types[key] = type(name, (tuple,), body)
         for receive in _receivers:
             receive(_types[key])
@@ -22,6 +22,15 @@ def for_each_type(receive):
     _receivers.append(receive)
     for kind in list(_types.values()):
         receive(kind)
+
+
+def _results(name: str, fields: tuple[str, ...], values: tuple):
+    return result_type(name, fields)(values)
+
+
+def _reduce(self):
+    """For pickle: the class is made where it is needed, whether or not its name leads to it there."""
+    return _results, (type(self).__name__, self._fields, tuple(self))
 
 
 def _repr(self) -> str:
