@@ -100,13 +100,13 @@ cdef int gemm_way(int what, const ConvProblem* p, int dtype) noexcept:
     return small_image_way(what, p, dtype) if strided else BY_KERNELS
 
 
-cdef TensorBase matrix_view(TensorBase t, int64_t rows, int64_t cols):
-    """A contiguous tensor as a matrix."""
+cdef TensorBase matrix_view(TensorBase t, int64_t rows, int64_t cols, int64_t begin=0):
+    """A contiguous tensor, from element `begin` on, as a matrix."""
     cdef int64_t sizes[2]
     cdef int64_t strides[2]
     sizes[0], sizes[1] = rows, cols
     strides[0], strides[1] = cols, 1
-    return make_view(t, 2, sizes, strides, t.offset)
+    return make_view(t, 2, sizes, strides, t.offset + begin)
 
 
 cdef TensorBase images_view(TensorBase t, int64_t samples, int64_t rows, int64_t cols, bint turned):
@@ -298,21 +298,13 @@ cdef int sum_over_images(const ConvProblem* p, TensorBase grad, TensorBase x, Te
     one.im = 0
     matrix_of(weight, &mo)
     for s in range(p.samples):
-        g, image = sample_view(grad, s, p.c_out, positions), sample_view(x, s, p.c_in, positions)
+        g = matrix_view(grad, p.c_out, positions, s * p.c_out * positions)
+        image = matrix_view(x, p.c_in, positions, s * p.c_in * positions)
         matrix_of(g, &ma)
         matrix_of(image, &mb)
         transpose_mat(&mb)
         run_gemm(DEV_CPU, "convolution", weight, &mo, g, &ma, image, &mb, NULL, &one if s else NULL, weight if s else None, &mo if s else NULL)
     return 0
-
-
-cdef TensorBase sample_view(TensorBase t, int64_t sample, int64_t channels, int64_t positions):
-    """One sample of a contiguous tensor as (channels, positions)."""
-    cdef int64_t sizes[2]
-    cdef int64_t strides[2]
-    sizes[0], sizes[1] = channels, positions
-    strides[0], strides[1] = positions, 1
-    return make_view(t, 2, sizes, strides, t.offset + sample * channels * positions)
 
 
 cdef int gemm_pass(const conv_kernels* kernels, int way, int what, const ConvProblem* p, TensorBase a, TensorBase b, TensorBase bias, TensorBase out) except -1:
