@@ -2,12 +2,14 @@
 a cache that can be carried to one.
 
     python -m tools.compile_kernels [--compiler PLACE ...] [--arch sm_80,sm_90] [--family NAME,...] [--sample] [--skip N] [--jobs N] [--log FILE] [--fill FOLDER]
+                                       [--units FILE]
     python -m tools.compile_kernels --list
 
 PLACE is a folder with NVIDIA's wheels (pip install --target PLACE nvidia-cuda-nvrtc nvidia-cuda-runtime), a toolkit's folder, or the path of
 nvcc; without one, what is installed. --skip goes on with a run that ended early. --fill writes the images under the names that the library looks
 for (TENSORRT_LITE_CUDA_CACHE=FOLDER); a name holds the unit's text, the headers, the architecture and the compiler's version, so that the same
-version has to be installed where they are used. --list prints the units as JSON lines. Exit status 1 when a unit is refused.
+version has to be installed where they are used. --list prints the units as JSON lines, --units reads them from such a file. Exit status 1 when a unit
+is refused.
 
 The units are those that the renderers of tensorrt_lite.cuda make for all dtypes (`_load_all` of each family, run on the emulator, which needs g++,
 with nothing compiled for it), the declared pointwise operators and the conversions.
@@ -42,7 +44,12 @@ def units() -> list[Unit]:
     environment = {**os.environ, "TENSORRT_LITE_CUDA": "emulate", "PYTHONPATH": str(ROOT)}
     environment.pop("TENSORRT_LITE_LIBCUDA", None)
     printed = subprocess.run([sys.executable, "-m", "tools.compile_kernels", "--list"], cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout
-    return [Unit(**json.loads(line)) for line in printed.splitlines()]
+    return read_units(printed)
+
+
+def read_units(lines: str) -> list[Unit]:
+    """The units that --list printed."""
+    return [Unit(**json.loads(line)) for line in lines.splitlines()]
 
 
 def _recorded() -> Iterator[Unit]:
@@ -182,6 +189,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--log", type=Path, help="progress and refusals; stderr by default")
     parser.add_argument("--fill", type=Path)
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--units", type=Path, help="what --list printed elsewhere: nothing but a compiler is needed then")
     given = parser.parse_args(arguments)
     if given.list:
         for unit in _recorded():
@@ -189,7 +197,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     if given.fill:
         given.fill.mkdir(parents=True, exist_ok=True)
-    chosen = units()
+    chosen = read_units(given.units.read_text()) if given.units else units()
     if given.sample:
         chosen = sample(chosen)
     if given.family:

@@ -1,13 +1,15 @@
 """What has to be seen on a machine with a GPU, in the order in which one failure would explain the next ones: the driver, one kernel, the tensor
 cores' instructions, the checks of every operator family, the device's tests, operators beside the CPU, compute-sanitizer, the benchmark beside PyTorch.
 
-    python -m tools.gpu_check [--wheels FOLDER] [--kernels FOLDER] [--out FOLDER] [--sanitizer] [--no-tests] [--no-bench] [--jobs 8] [--minutes 25]
+    python -m tools.gpu_check [--wheels FOLDER] [--kernels FOLDER] [--units FILE] [--out FOLDER] [--sanitizer [TOOLS]] [--no-tests] [--no-bench]
+                             [--jobs 8] [--minutes 25]
     python -m tools.gpu_check --emulator --no-bench       # a rehearsal
 
---wheels installs tensorrt_lite and what it needs (numpy, scipy-openblas32, pytest, NVRTC and its headers) from a folder without a network, into
-an environment that sees the machine's own packages (PyTorch, CUDA); without it, this checkout's build is used, made where there is none.
---kernels is a cache that tools/compile_kernels.py --fill has made for this card (docs/gpu.md says how both are carried). --sanitizer repeats the
-families under compute-sanitizer's memcheck, racecheck and synccheck. The report is OUT/gpu_report.md; OUT/bench_cuda.json has the figures. Exit status 1
+--wheels installs tensorrt_lite and what it needs (numpy, scipy-openblas32, pytest, NVRTC and its headers, unless the machine has them) from a
+folder without a network, beside the machine's own packages (PyTorch, CUDA); without it, this checkout's build is used, made where there is none.
+--kernels is a cache that tools/compile_kernels.py --fill has made for this card (docs/gpu.md says how both are carried), --units what its --list
+has printed: units that all jobs compile there first, since a process of checks compiles them one after the other. --sanitizer repeats the
+families under compute-sanitizer's memcheck, racecheck and synccheck, or those named. The report is OUT/gpu_report.md; OUT/bench_cuda.json has the figures. Exit status 1
 when something fails or nothing could be run.
 """
 
@@ -49,14 +51,13 @@ def run(command: list[str], environment: dict[str, str], seconds: float, folder:
         return 124, (printed.decode(errors="replace") if isinstance(printed, bytes) else printed)[-8000:] + f"\nstopped after {seconds:.0f} s"
 
 
-def install(wheels: Path, out: Path) -> str:
-    """A virtual environment that sees the machine's packages and has the carried wheels; its interpreter."""
-    place = out / "environment"
-    subprocess.run([sys.executable, "-m", "venv", "--system-site-packages", str(place)], check=True)
-    python = str(place / "bin" / "python")
+def install(wheels: Path, out: Path) -> Path:
+    """A folder with the carried wheels' contents, for PYTHONPATH: what the machine has besides them (PyTorch, CUDA) stays in sight, whether its Python
+    is a virtual environment or not."""
+    place = out / "site"
     found = sorted(str(p) for p in wheels.glob("*.whl"))
-    subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--find-links", str(wheels), *found], check=True)
-    return python
+    subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--upgrade", "--target", str(place), *found], check=True)
+    return place
 
 
 FACTS = """
@@ -97,6 +98,7 @@ class Run:
         given.out.mkdir(parents=True, exist_ok=True)
         self.report = Report(given.out / "gpu_report.md")
         self.failed = False
+        self.python = sys.executable
         self.environment = {k: v for k, v in os.environ.items() if k not in ("TENSORRT_LITE_CUDA", "TENSORRT_LITE_LIBCUDA")}
         self.environment["TENSORRT_LITE_CUDA_CACHE"] = str(given.out / "kernels")
         if given.emulator:
@@ -104,16 +106,17 @@ class Run:
         if given.kernels:
             shutil.copytree(given.kernels, given.out / "kernels", dirs_exist_ok=True)
         if given.wheels:
-            self.python, self.root = install(given.wheels, given.out), given.out / "checkout"
+            site, self.root = install(given.wheels, given.out), given.out / "checkout"
             # the tests of the checkout, the package of the wheel
-            for part in ("tests", "tools"):
+            for part in ("tests", "tools", "examples"):
                 shutil.copytree(ROOT / part, self.root / part, dirs_exist_ok=True)
             shutil.copy(ROOT / "pyproject.toml", self.root)
+            self.environment["PYTHONPATH"] = f"{self.root}{os.pathsep}{site}"
         else:
-            self.python, self.root = sys.executable, ROOT
+            self.root = ROOT
+            self.environment["PYTHONPATH"] = str(ROOT)
             if not list((ROOT / "tensorrt_lite" / "_C" / "cuda").glob("backend*.so")):
                 subprocess.run([self.python, "-m", "tools.build_core"], cwd=ROOT, check=True)
-        self.environment["PYTHONPATH"] = str(self.root)
         self.checks = self.root / "tests" / "cuda"
 
     def command(self, *arguments: str) -> tuple[int, str]:
@@ -142,6 +145,11 @@ class Run:
         files = sorted(path for path in self.checks.glob("*_checks.py") if "device_checks import" in path.read_text())
         return {file.stem.removesuffix("_checks"): [str(self.checks / "device_checks.py"), str(file)] for file in files}
 
+    def sanitized_families(self) -> dict[str, list[str]]:
+        """Those that use the card (compute-sanitizer fails without a call of the driver's) and make no call that the driver refuses on purpose."""
+        left_out = {name for name in self.families() if "EMULATOR_ONLY = True" in (self.checks / f"{name}_checks.py").read_text()} | {"library"}
+        return {name: command for name, command in self.families().items() if name not in left_out}
+
 
 def driver_says() -> str:
     """nvidia-smi's table, or why there is none."""
@@ -155,9 +163,10 @@ def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--wheels", type=Path)
     p.add_argument("--kernels", type=Path)
+    p.add_argument("--units", type=Path)
     p.add_argument("--out", type=Path, default=ROOT / "out" / "gpu")
     p.add_argument("--emulator", action="store_true", help="a rehearsal on the emulator")
-    p.add_argument("--sanitizer", action="store_true")
+    p.add_argument("--sanitizer", nargs="?", const="memcheck,racecheck,synccheck", metavar="TOOLS", help="tools of compute-sanitizer, all three without a value")
     p.add_argument("--no-tests", action="store_true")
     p.add_argument("--no-bench", action="store_true")
     p.add_argument("--jobs", type=int, default=8, help="families at a time")
@@ -178,15 +187,19 @@ def main(arguments: list[str] | None = None) -> int:
     if not r.step("One kernel", "-c", ONE_KERNEL):
         r.report.add("Result", "Not even one operator ran: nothing else was tried.")
         return 1
+    if given.units:
+        capability = json.loads(text.strip().splitlines()[-1])["capability"].replace(".", "")
+        fill = ["--arch", f"sm_{capability}", "--fill", r.environment["TENSORRT_LITE_CUDA_CACHE"], "--jobs", str(r.jobs)]
+        r.step("Kernels", "-m", "tools.compile_kernels", "--units", str(given.units.resolve()), *fill)
     if not given.no_tests:
         mma = str(r.checks / "mma_checks.py")
         r.several("Tensor cores", {check: [mma, check, "compile"] for check in ("products", "loads", "async_copies", "half_arithmetic")})
         r.several("Families", r.families())
-        r.step("Tests", "-m", "pytest", "-q", "-p", "no:cacheprovider", str(r.checks / "device"))
+        r.step("Tests", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", str(r.jobs), "--dist", "loadfile", str(r.checks / "device"))
         r.step("Operators beside the CPU", "-m", "tests.conformance.device", "--jobs", str(r.jobs))
         sanitizer = shutil.which("compute-sanitizer")
-        for tool in ("memcheck", "racecheck", "synccheck") if given.sanitizer and sanitizer else ():
-            r.several(f"compute-sanitizer: {tool}", r.families(), (str(sanitizer), "--tool", tool, "--error-exitcode", "9"))
+        for tool in given.sanitizer.split(",") if given.sanitizer and sanitizer else ():
+            r.several(f"compute-sanitizer: {tool}", r.sanitized_families(), (str(sanitizer), "--tool", tool, "--error-exitcode", "9"))
         if given.sanitizer and not sanitizer:
             r.report.add("compute-sanitizer", "not installed")
     if not given.no_bench:
