@@ -2,17 +2,26 @@
 
     python -m tests.conformance.device [--ops a,b] [--samples 6] [--jobs 2] [--failures 3]
 
-An operator is `missing` when it raises NotImplementedError for want of a kernel; device_missing.txt lists those that may be. Each operator runs
-in a process of its own, since this one never opens the device.
+An operator is `missing` when it raises NotImplementedError for want of a kernel; device_missing.txt lists those that may be. On the emulator each
+operator runs in a child of this process. On a card some run one after the other in an interpreter of their own (--worker), since PyTorch opens NVIDIA's
+libraries when it is imported, and those do not work in what a process forks afterwards.
 """
 
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
+import dataclasses
 import functools
 import itertools
+import json
+import os
+import queue
+import subprocess
 import sys
+import threading
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +120,41 @@ def run(op: OpInfo, device: str, limit: int) -> Report:
     return report
 
 
+def run_in_interpreters(names: list[str], options: list[str], timeout: float, jobs: int) -> Iterator[tuple[str, Report]]:
+    """(name, report) of operators that `jobs` interpreters take turns at. One that dies, or is silent for `timeout` seconds, is followed by another one
+    for the rest of its share."""
+    found: queue.SimpleQueue[tuple[str, Report]] = queue.SimpleQueue()
+
+    def serve(share: list[str]) -> None:
+        while share:
+            command = [sys.executable, "-m", "tests.conformance.device", "--worker", "--ops", ",".join(share), *options]
+            with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as worker:
+                assert worker.stdout is not None
+                late = threading.Event()
+                while share:
+                    watchdog = threading.Timer(timeout, lambda: (late.set(), worker.kill()))
+                    watchdog.start()
+                    line = worker.stdout.readline()
+                    watchdog.cancel()
+                    if not line:
+                        break
+                    if not line.startswith("["):  # something else has printed it
+                        continue
+                    name, report = json.loads(line)
+                    share.remove(name)
+                    found.put((name, Report(**report)))
+            if share:
+                status = "timeout" if late.is_set() else "crashed"
+                found.put((share.pop(0), Report(status=status, failures=[f"the interpreter ended with {worker.returncode}"])))
+
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        running = [pool.submit(serve, names[i::jobs]) for i in range(jobs)]
+        for _ in names:
+            yield found.get()
+        for future in running:
+            future.result()
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--ops", help="comma-separated names")
@@ -119,11 +163,21 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--failures", type=int, default=3)
     parser.add_argument("--timeout", type=float, default=300.0)
+    parser.add_argument("--worker", action="store_true", help="run the operators in this process, a line of JSON each")
     given = parser.parse_args(arguments)
     operators = opinfo.entries(given.ops.split(",") if given.ops else None)
-    calls = [(name, functools.partial(run, op, given.device, given.samples)) for name, op in operators.items()]
+    if given.worker:
+        for name in given.ops.split(","):
+            op = operators[name]
+            print(json.dumps((name, dataclasses.asdict(run(op, given.device, given.samples)))), flush=True)
+        return 0
     table = {}
-    for name, report in run_isolated(calls, given.timeout, given.jobs):
+    if os.environ.get("TENSORRT_LITE_CUDA") == "emulate":
+        calls = [(name, functools.partial(run, op, given.device, given.samples)) for name, op in operators.items()]
+        reports = run_isolated(calls, given.timeout, given.jobs)
+    else:
+        reports = run_in_interpreters(list(operators), ["--device", given.device, "--samples", str(given.samples)], given.timeout, given.jobs)
+    for name, report in reports:
         table[name] = report
         if report.status not in ("ok", "missing") or given.ops:
             print(f"{name}: {report.status} {report.text()}", *report.failures[: given.failures], sep="\n    ", flush=True)
