@@ -78,6 +78,9 @@ class Stream:
     def __repr__(self) -> str:
         return f"<torch.cuda.Stream device=cuda:{self.device_index} cuda_stream={self.cuda_stream:#x}>"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError(f"cannot pickle '{type(self).__name__}' object: a stream belongs to its process")
+
     def __enter__(self) -> Stream:
         self._context = StreamContext(self)
         self._context.__enter__()
@@ -183,6 +186,12 @@ class Event:
         if not (self._event and end_event._event):
             raise ValueError("Both events must be recorded before calculating elapsed time.")
         return _driver.event_elapsed(self._event, end_event._event)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For other processes, as from_ipc_handle takes it. RuntimeError for an event made without ``interprocess=True``."""
+        from tensorrt_lite.multiprocessing.reductions import reduce_event
+
+        return reduce_event(self)
 
     def __del__(self) -> None:
         if self._event:

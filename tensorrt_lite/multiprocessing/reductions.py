@@ -186,7 +186,8 @@ def _rebuild_as(cls: Any, function: Any, arguments: Any, state: dict[str, Any] |
 
 def reduce_event(event: Any) -> tuple[Any, ...]:
     """What is sent for an event of CUDA that was made with interprocess=True."""
-    return rebuild_event, (event.device, event.ipc_handle())
+    handle = event.ipc_handle()  # makes an event that nobody has recorded
+    return rebuild_event, (event.device, handle)
 
 
 def rebuild_event(device: Any, handle: bytes) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -110,14 +111,40 @@ def test_memory_that_cannot_be_sent(tmp_path):
     assert x.is_shared() and x.share_memory_() is x and not trt.ones(1).is_shared()
 
 
-def test_events_have_handles():
+def test_events_have_handles(tmp_path):
+    """For other processes: the driver refuses the one that made the event."""
     event = cuda.Event(interprocess=True)
     event.record()
     assert len(event.ipc_handle()) == 64
-    opened = cuda.Event.from_ipc_handle(trt.device("cuda", 0), event.ipc_handle())
-    opened.wait()
+    with pytest.raises(RuntimeError, match="invalid device context"):
+        cuda.Event.from_ipc_handle(trt.device("cuda", 0), event.ipc_handle())
+    run(tmp_path, """
+        def child(inbox, outbox):
+            event = inbox.get()
+            assert isinstance(event, cuda.Event)
+            event.wait()
+            event.synchronize()
+            outbox.put(event.query())
+
+        if __name__ == "__main__":
+            context = mp.get_context("spawn")
+            inbox, outbox = context.Queue(), context.Queue()
+            process = context.Process(target=child, args=(inbox, outbox))
+            process.start()
+            event = cuda.Event(interprocess=True)
+            x = trt.ones(1000, device="cuda") + 1
+            event.record()
+            inbox.put(event)
+            assert outbox.get(timeout=60) is True
+            process.join()
+            assert process.exitcode == 0
+    """)  # fmt: skip
     with pytest.raises(RuntimeError, match="interprocess"):
         cuda.Event().ipc_handle()
+    with pytest.raises(RuntimeError, match="interprocess"):
+        pickle.dumps(cuda.Event())
+    with pytest.raises(TypeError, match="cannot pickle 'Stream'"):
+        pickle.dumps(cuda.Stream())
     with pytest.raises(ValueError, match="exclude"):
         cuda.Event(enable_timing=True, interprocess=True)
 

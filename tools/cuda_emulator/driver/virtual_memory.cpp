@@ -399,5 +399,8 @@ CUEMU_API cuIpcOpenEventHandle(CUevent* event, IpcHandle handle) {
     if (std::memcmp(handle.magic, kEventMagic, sizeof kEventMagic)) {
         return invalid("cuIpcOpenEventHandle", "not an event handle");
     }
+    if (handle.process == getpid()) {
+        return error(CUDA_ERROR_INVALID_CONTEXT, "cuIpcOpenEventHandle: the event belongs to this process");
+    }
     return cuEventCreate(event, CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS);
 }
