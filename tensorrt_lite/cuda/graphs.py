@@ -61,7 +61,8 @@ class CUDAGraph:
         if generator not in self._generators:
             import tensorrt_lite as trt
 
-            self._generators[generator] = trt.zeros(2, dtype=trt.int64, device=generator.device)
+            # not zeros: nothing would order the capture stream's fill before what a replay on another stream writes there
+            self._generators[generator] = trt.empty(2, dtype=trt.int64, device=generator.device)
 
     def capture_begin(self, pool: Any = None, capture_error_mode: str = "global") -> None:
         """Record what the current stream, which must not be the default one, is given from here on. RuntimeError otherwise."""
