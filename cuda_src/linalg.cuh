@@ -96,7 +96,10 @@ template <class T>
 __device__ __forceinline__ T block_sum(T x, T* slots) {
     const int warps = blockDim.x / kWarp;
     x = warp_sum(x);
-    if (warps == 1) return x;
+    if (warps == 1) {
+        __syncwarp();  // as below: the caller may write what other threads have read
+        return x;
+    }
     if (threadIdx.x % kWarp == 0) slots[threadIdx.x / kWarp] = x;
     __syncthreads();
     x = slots[0];
@@ -112,7 +115,10 @@ __device__ __forceinline__ T block_max(T x, T* slots) {
         const T other = lane_xor(x, mask);
         if (other > x) x = other;
     }
-    if (warps == 1) return x;
+    if (warps == 1) {
+        __syncwarp();  // as below: the caller may write what other threads have read
+        return x;
+    }
     if (threadIdx.x % kWarp == 0) slots[threadIdx.x / kWarp] = x;
     __syncthreads();
     x = slots[0];
@@ -130,7 +136,10 @@ __device__ __forceinline__ int block_argmax(T value, int place, T* slots, int* p
         const int there = lane_xor(place, mask);
         if (other > value || other == value && there < place) value = other, place = there;
     }
-    if (warps == 1) return place;
+    if (warps == 1) {
+        __syncwarp();
+        return place;
+    }
     if (threadIdx.x % kWarp == 0) slots[threadIdx.x / kWarp] = value, places[threadIdx.x / kWarp] = place;
     __syncthreads();
     value = slots[0], place = places[0];
