@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import sys
+from importlib.util import find_spec
 
 import pytest
 
@@ -267,8 +269,18 @@ def test_waits_can_be_found():
         cuda.set_sync_debug_mode("loud")
 
 
-def test_what_needs_other_libraries_says_so():
-    for call in (cuda.utilization, cuda.temperature, cuda.memory_usage, cuda.power_draw, cuda.clock_rate, cuda.device_memory_used):
+_NVML = (cuda.utilization, cuda.temperature, cuda.memory_usage, cuda.power_draw, cuda.clock_rate, cuda.device_memory_used)
+
+
+@pytest.mark.skipif(find_spec("pynvml") is None or cuda.get_device_name().startswith("CUDA emulator"), reason="needs a card and nvidia-ml-py")
+def test_what_the_management_library_tells():
+    assert all(isinstance(call(), int) for call in _NVML) and cuda.device_memory_used() > 1 << 20 and 0 <= cuda.utilization() <= 100
+    assert cuda.clock_rate() > 100 and "GPU:0" in cuda.list_gpu_processes()
+
+
+def test_what_needs_other_libraries_says_so(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    for call in _NVML:
         with pytest.raises(ModuleNotFoundError, match="nvidia-ml-py does not seem to be installed"):
             call()
     assert "please install" in cuda.list_gpu_processes()

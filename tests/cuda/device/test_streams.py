@@ -71,8 +71,8 @@ def test_branches_on_streams_meet_again():
         right.record_stream(main)
         (left * right).sum().backward()
         ((host * host).exp().sin() * ((host * 2).cos() * host)).sum().backward()
-        # used on the caller's stream without any wait
-        trt.testing.assert_close((x.grad * 2).cpu(), host.grad * 2)
+        # used on the caller's stream without any wait; of sin(exp(x * x)) a card's last bits make more
+        trt.testing.assert_close((x.grad * 2).cpu(), host.grad * 2, rtol=1e-4, atol=1e-4)
 
 
 def test_a_leaf_used_on_several_streams_sums_its_gradients():
