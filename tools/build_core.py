@@ -327,7 +327,7 @@ class Builder:
     def loop_flags(self, source: Path, isa: str) -> list[str]:
         """What gcc is told of a source of loops; rows that gain nothing by a set are left out (ISA_HAS) unless it is the only one."""
         vectorised = source.stem.startswith(("loops_", "reduction_reduce", "reduction_scan_sums", "reduction_softmax", "loss_cross_entropy", "norm_tables", "conv", "matmul", "attention"))
-        level = ["-O1"] if isa == "base" or source.stem == "iterator_casts" else VECTORISE + SELECTIONS * source.stem.startswith("loops_") if vectorised else ["-O3"]
+        level = ["-O1"] if isa == "base" or source.stem == "iteration_casts" else VECTORISE + SELECTIONS * source.stem.startswith("loops_") if vectorised else ["-O3"]
         # at another offset in a cache line the same convolution took a tenth longer
         aligned = ["-falign-functions=64"] * source.stem.startswith(("conv", "matmul", "norm_tables", "pool_tables", "reduction_reduce", "reduction_scan_sums", "reduction_softmax", "loss_cross_entropy", "attention"))
         rows = [f"-DISA_LEVEL={list(ISA_FLAGS).index(isa)}"] * (not self.native and "ISA_HAS" in source.read_text())
@@ -340,7 +340,7 @@ class Builder:
         if name.startswith(SELDOM):
             return SMALL
         if name.startswith(EVERY_CALL):
-            return ["-O3" if name.endswith("core.iterator") else "-O2"]
+            return ["-O3" if name.endswith(("core.iterator", "core.iteration")) else "-O2"]
         return ["-O1"] if name.startswith(SHORT_CALLS) else COMMONLY
 
     def reads_declarations(self, source: Path) -> bool:

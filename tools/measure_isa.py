@@ -64,7 +64,7 @@ OPERATORS = {
     "norm_tables": ["F.layer_norm(m, (256,))", "F.rms_norm(m, (256,))", "F.group_norm(image, 4)", "F.batch_norm(image, None, None, training=True)", "F.batch_norm(last, None, None, training=True)"],
     "pool_tables": ["F.max_pool2d(image, 2)", "F.max_pool2d(last, 2)", "F.avg_pool2d(image, 2)", "F.avg_pool2d(last, 2)", "F.max_pool2d(image, 3, 1, 1)", "F.adaptive_avg_pool2d(image, 7)"],
     "pool": ["F.adaptive_max_pool2d(image, 7)"],
-    "iterator_casts": ["m.double()", "d.float()", "m.half()", "h.float()", "k.float()", "u.float()", "m.to(trt.int32)", "n.int()", "w.float()", "c.real.to(trt.float64)"],
+    "iteration_casts": ["m.double()", "d.float()", "m.half()", "h.float()", "k.float()", "u.float()", "m.to(trt.int32)", "n.int()", "w.float()", "c.real.to(trt.float64)"],
     "indexing": ["m[at[0]]", "m.gather(1, at)", "m.scatter(1, at, m)", "m.scatter_add(1, at, m)", "m.index_select(0, lines)", "m.index_add(0, lines, m)", "m.masked_fill(w, 0)", "m[w]",
                  "m.nonzero()", "F.one_hot(lines, 256)", "trt.searchsorted(row[:256].sort()[0], m)", "trt.bincount(lines)"],
     "sorting": ["m.sort(1)", "m.topk(8)", "n.sort(1)", "k.sort(1)", "row.sort()", "n.unique()", "m.histc(64)", "m.median(1)"],

@@ -4,9 +4,9 @@ from cpython.object cimport PyObject
 from tensorrt_lite._C.core.dtype cimport Scalar, NUM_DTYPES
 from tensorrt_lite._C.core.tensor cimport TensorBase, MAX_DIMS
 from tensorrt_lite._C.core.dispatch cimport trt_operator
+from tensorrt_lite._C.core.iteration cimport MAX_OPERANDS, STAGE, Iter, loop_t
 
 cdef extern from "pointwise.h" nogil:
-    ctypedef void (*loop_t)(char** data, const int64_t* strides, int64_t n, const Scalar* params) noexcept nogil
     ctypedef struct PointwiseInfo
     ctypedef struct PointwiseInfo:
         const char* name
@@ -53,26 +53,6 @@ cdef extern from "pointwise.h" nogil:
         IN_COMPUTE
         IN_BOOL
         IN_OWN
-
-cdef enum:
-    MAX_OPERANDS = 7
-    STAGE = 256                   # elements of a staged block (L1)
-
-cdef struct Iter:
-    int nop
-    int ndim
-    int tile_dim                  # 0: rows go one by one; otherwise the dimension that pairs with 0 in tiles
-    int direct                    # no operand needs staging
-    int any_stride                # the loop takes operands of any stride but 0, in their own types
-    int dtype[MAX_OPERANDS]
-    int need[MAX_OPERANDS]
-    char* base[MAX_OPERANDS]
-    int64_t sizes[MAX_DIMS]
-    int64_t stride[MAX_OPERANDS][MAX_DIMS]
-    int scalar_forms
-    unsigned on_host              # bit i: operand i is one number in host memory, beside operands on a device
-    loop_t loop
-    const Scalar* params
 
 cdef TensorBase pointwise(const PointwiseInfo* info, int nin, PyObject** inputs, const Scalar* params, TensorBase out, int mode)
 cdef TensorBase pointwise1(const PointwiseInfo* info, TensorBase a, const Scalar* params, TensorBase out, int mode)

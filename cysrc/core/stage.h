@@ -137,6 +137,45 @@ static void repeat_run(char** data, const int64_t* stride, int64_t n, const Scal
   }
 }
 
+/* n strided elements, one after the other; steps of two to four elements are shuffles of whole vectors. */
+static void gather_run(char* dst, const char* src, int64_t stride, int64_t n, int item) {
+#define TRT_STEP(type, step)                                                                         \
+  if (stride == step * (int64_t)sizeof(type)) {                                                      \
+    for (int64_t i = 0; i < n; i++) ((type*)dst)[i] = ((const type*)src)[step * i];                  \
+    return;                                                                                          \
+  }
+#define TRT_STEPS(type)                                                                              \
+  TRT_STEP(type, 2) TRT_STEP(type, 3) TRT_STEP(type, 4)                                              \
+  for (int64_t i = 0; i < n; i++) ((type*)dst)[i] = *(const type*)(src + i * stride);                \
+  return;
+  typedef struct { uint64_t half[2]; } pair;
+  switch (item) {
+    case 1: TRT_STEPS(uint8_t)
+    case 2: TRT_STEPS(uint16_t)
+    case 4: TRT_STEPS(uint32_t)
+    case 8: TRT_STEPS(uint64_t)
+    default: TRT_STEPS(pair)
+  }
+#undef TRT_STEP
+#undef TRT_STEPS
+}
+
+/* Rows of n elements, strided in both ways, one after the other. */
+static void gather_rows(char* dst, const char* src, int64_t row_stride, int64_t stride, int64_t rows, int64_t n, int item) {
+#define TRT_GATHER(type)                                                                             \
+  for (int64_t r = 0; r < rows; r++, src += row_stride, dst += n * (int64_t)sizeof(type))            \
+    for (int64_t i = 0; i < n; i++) ((type*)dst)[i] = *(const type*)(src + i * stride);
+  typedef struct { uint64_t half[2]; } pair;
+  switch (item) {
+    case 1: TRT_GATHER(uint8_t) break;
+    case 2: TRT_GATHER(uint16_t) break;
+    case 4: TRT_GATHER(uint32_t) break;
+    case 8: TRT_GATHER(uint64_t) break;
+    default: TRT_GATHER(pair)
+  }
+#undef TRT_GATHER
+}
+
 /* The loop of a copy with fixed strides: a run of one element. */
 static void fill_run(char** data, const int64_t* stride, int64_t n, const Scalar* row) {
   (void)stride;
@@ -169,6 +208,7 @@ static void (*choose_copy_loop(int* ndim, int64_t* sizes, int64_t* to, int64_t* 
 }
 
 typedef void (*trt_cast_fn)(char* dst, int64_t dst_stride, const char* src, int64_t src_stride, int64_t n);
+typedef trt_cast_fn trt_cast_row[NUM_DTYPES];
 
 /* The loop of a copy: a conversion or a move, passed in the place of parameters. */
 static void convert_run(char** data, const int64_t* stride, int64_t n, const Scalar* conversion) {

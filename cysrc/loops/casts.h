@@ -2,7 +2,7 @@
  * pair; a type without loops is converted from and to the type it computes in, and through it to the others (trt_cast_via in core/stage.h).
  * PyTorch's rules: to bool is x != 0 (NaN is true), complex to real drops the imaginary part, narrowing integers wrap.
  * A float out of an integer type's range gives whatever the conversion instruction gives, and never traps.
- * Included by iterator_casts.c, which is compiled once per instruction set. */
+ * Included by iteration_casts.c, which is compiled once per instruction set. */
 #ifndef TRT_CASTS_H
 #define TRT_CASTS_H
 

@@ -200,8 +200,29 @@ _MOVING = [
 ]
 
 
+def _short(shapes: tuple[tuple[int, ...], ...], function: Callable[[Any], Callable[..., object]]) -> Builder:
+    """Operands whose rows have a few elements and do not continue one another."""
+
+    def build(lib: Any, threads: int) -> Work:
+        operands, f = [lib.randn(*shape) for shape in shapes], function(lib)
+        return lambda: f(*operands)
+
+    return build
+
+
+_SHORT: tuple[tuple[str, Builder], ...] = (
+    ("sub, 1000 by 800 points", _short(((1000, 1, 3), (1, 800, 3)), lambda lib: lib.sub)),
+    ("maximum, 500 by 600 corners", _short(((500, 1, 4), (1, 600, 4)), lambda lib: lambda a, b: lib.maximum(a[..., :2], b[..., :2]))),
+    ("mul, rows of 3 by a number each", _short(((100_000, 3), (100_000, 1)), lambda lib: lib.mul)),
+    ("mul, rows of 16 by a number each", _short(((20_000, 16), (20_000, 1)), lambda lib: lib.mul)),
+    ("where, rows of 3 by a condition each", _short(((100_000, 1), (100_000, 3)), lambda lib: lambda c, x: lib.where(c > 0, x, 0.0))),
+    ("add, columns 0:2 and 2:4", _short(((100_000, 4),), lambda lib: lambda x: x[:, :2] + x[:, 2:])),
+    ("kron, 300x300 by 4x4", _short(((300, 300), (4, 4)), lambda lib: lib.kron)),
+)
+
+
 def rows() -> list[Row]:
-    found: list[Row] = []
+    found = [Row(name, "pointwise", build, limit=_AT_OR_UNDER) for name, build in _SHORT]
     for label, side in SIZES.items():
         fresh = _THIRD if label == "16M" else _AT_OR_UNDER
         for name, build, numpy in _FRESH:
