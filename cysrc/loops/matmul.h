@@ -4,9 +4,13 @@
 #define TRT_MATMUL_H
 #include <stdint.h>
 
+enum { NARROW = 16, NARROW_DEPTH = 256 };    /* columns of B, and its rows, up to which `narrow` takes it */
+
 typedef struct {
   void (*tiled[2])(int64_t m, int64_t n, int64_t k, const void* a, int64_t ars, int64_t acs, const void* b, int64_t brs, int64_t bcs, void* c,
                   int64_t crs, double alpha, double beta);                                  /* C has unit column stride */
+  void (*narrow[2])(int64_t m, int64_t n, int64_t k, const void* a, int64_t ars, const void* b, int64_t brs, int64_t bcs, void* c, int64_t crs,
+                   double alpha, double beta);                                              /* A and C have unit column stride */
   void (*rows_by_rows[4])(int64_t m, int64_t n, int64_t k, const void* a, int64_t ars, const void* b, int64_t ldb, void* c, int64_t crs,
                           int64_t ccs, double alpha, double beta);                          /* m <= 4, B stored (n, k) */
   void (*rows_by_cols[4])(int64_t m, int64_t n, int64_t k, const void* a, int64_t ars, const void* b, int64_t ldb, void* c, int64_t crs,

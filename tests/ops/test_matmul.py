@@ -496,3 +496,34 @@ def test_an_exponent_that_lies_about_its_sign_is_its_value():
     x = trt.tensor([[2.0, 0.0], [0.0, 4.0]])
     assert trt.linalg.matrix_power(x, Liar(-2)).tolist() == [[0.25, 0], [0, 0.0625]]
     assert trt.linalg.matrix_power(x, Liar(3)).tolist() == [[8, 0], [0, 64]]
+
+
+@pytest.mark.parametrize("dtype", [trt.float32, trt.float64], ids=str)
+def test_many_rows_by_a_few_columns(dtype):
+    """Into fresh memory, beside other columns, with an addend; a NaN stays in its row."""
+    tolerance = 2e-5 if dtype == trt.float32 else 1e-12
+    for m in (32, 33, 47, 1001):
+        for n in (1, 2, 3, 4, 5, 8, 9, 15, 16, 17):
+            for k in (1, 2, 3, 17, 64, 256):
+                a, b, d = trt.randn(m, k, dtype=dtype), trt.randn(k, n, dtype=dtype), trt.randn(m, n, dtype=dtype)
+                want, what = (a[:, :, None].double() * b[None].double()).sum(1), (m, n, k)
+                close = lambda got, to: trt.allclose(got.double(), to, rtol=tolerance, atol=tolerance * 4 * k**0.5)
+                assert close(a @ b, want) and close(a @ b.t().contiguous().t(), want) and close(b.t() @ a.t(), want.t()), what
+                assert close(trt.addmm(d, a, b, beta=0.5, alpha=2.0), 0.5 * d.double() + 2 * want), what
+                assert close(trt.nn.functional.linear(a, b.t().contiguous(), d[0]), want + d[0].double()), what
+                wide = trt.full((m, n + 3), 7.0, dtype=dtype)
+                trt.mm(a, b, out=wide[:, 1 : n + 1])
+                assert close(wide[:, 1 : n + 1], want) and bool((wide[:, 0] == 7).all()) and bool((wide[:, n + 1 :] == 7).all()), what
+                a[5] = float("nan")
+                for got in (a @ b, trt.addmm(d, a, b)):
+                    assert got.isnan().any(1).tolist() == [i == 5 for i in range(m)], what
+
+
+def test_few_columns_do_not_depend_on_threads():
+    a, b, d = trt.randn(50_001, 7), trt.randn(7, 3), trt.randn(3)
+    results = []
+    for threads in (1, 2):
+        trt.set_num_threads(threads)
+        results.append((a @ b, trt.addmm(d, a, b), b.t() @ a.t()))
+    trt.set_num_threads(1)
+    assert all(trt.equal(x, y) for x, y in zip(*results))

@@ -19,7 +19,11 @@ attach()
 cdef object _ops = ops_namespace()
 
 cdef extern from "matmul.h" nogil:
+    enum:
+        NARROW
+        NARROW_DEPTH
     ctypedef struct trt_matmul_table:
+        void (*narrow[2])(int64_t, int64_t, int64_t, const void*, int64_t, const void*, int64_t, int64_t, void*, int64_t, double, double) noexcept nogil
         void (*tiled[2])(int64_t, int64_t, int64_t, const void*, int64_t, int64_t, const void*, int64_t, int64_t, void*, int64_t, double, double) noexcept nogil
         void (*rows_by_rows[4])(int64_t, int64_t, int64_t, const void*, int64_t, const void*, int64_t, void*, int64_t, int64_t, double, double) noexcept nogil
         void (*rows_by_cols[4])(int64_t, int64_t, int64_t, const void*, int64_t, const void*, int64_t, void*, int64_t, int64_t, double, double) noexcept nogil
@@ -50,6 +54,9 @@ cdef enum:
     SKINNY = 12                  # rows (or columns) up to which streaming the other operand, four at a time, beats packing it;
     ROW_SKINNY = 16              # by rows of B, up to twelve at a time
     HALF_SKINNY = 4              # the same for halves, which the packed GEMM multiplies faster than float32
+    NARROW_ROWS = 32             # rows from which on a matrix of few columns is held while they pass,
+    NARROW_RATIO = 32            # if it has at most so many rows for each of its columns: dot products are the better way then
+    SHALLOW = 32                 # the depth up to which many columns that lie transposed are copied: their dot products are too short
     DEEP_SIDE = 128              # rows and columns up to which a deep GEMM is cut along its depth (split-K)
     DEEP = 4096                  # the depth from which on it is, and that of a piece: fixed, so that threads don't change the result
 
@@ -75,6 +82,7 @@ cdef enum:
     WAY_INTEGER = 3
     WAY_DEEP = 4
     WAY_PACKED = 5
+    WAY_NARROW = 6
 
 
 cdef inline double real_part(const Scalar* s) noexcept nogil:
@@ -133,6 +141,8 @@ cdef void batch_task(void* context, int64_t begin, int64_t end) noexcept nogil:
             LOOPS.tiled[g.dtype - F32](g.m, g.n, g.k, a, g.ma.rs, g.ma.cs, b, g.mb.rs, g.mb.cs, c, g.mc.rs, g.alpha[0], g.beta[0])
         elif g.way == WAY_BLAS:
             blas_item(g, a, b, c)
+        elif g.way == WAY_NARROW:
+            LOOPS.narrow[g.dtype - F32](g.m, g.n, g.k, a, g.ma.rs, b, g.mb.rs, g.mb.cs, c, g.mc.rs, g.alpha[0], g.beta[0])
         elif g.way == WAY_INTEGER:
             LOOPS.integer[log2_size(g.dtype)](g.m, g.n, g.k, a, g.ma.rs, g.ma.cs, b, g.mb.rs, g.mb.cs, c, g.mc.rs, g.mc.cs, g.integer_alpha, g.integer_beta)
         else:
@@ -171,6 +181,13 @@ cdef void tile_rows_task(void* context, int64_t begin, int64_t end) noexcept nog
     cdef int64_t size = ITEM_SIZE[g.dtype]
     LOOPS.tiled[g.dtype - F32](end - begin, g.n, g.k, g.a + begin * g.ma.rs * size, g.ma.rs, g.ma.cs, g.b, g.mb.rs, g.mb.cs,
                               g.c + begin * g.mc.rs * size, g.mc.rs, g.alpha[0], g.beta[0])
+
+
+cdef void narrow_task(void* context, int64_t begin, int64_t end) noexcept nogil:
+    cdef Gemm* g = <Gemm*>context
+    cdef int64_t size = ITEM_SIZE[g.dtype]
+    LOOPS.narrow[g.dtype - F32](end - begin, g.n, g.k, g.a + begin * g.ma.rs * size, g.ma.rs, g.b, g.mb.rs, g.mb.cs, g.c + begin * g.mc.rs * size,
+                               g.mc.rs, g.alpha[0], g.beta[0])
 
 
 cdef void tile_columns_task(void* context, int64_t begin, int64_t end) noexcept nogil:
@@ -229,6 +246,8 @@ cdef void execute(Gemm* g) noexcept nogil:
         parallel_for(g.batch, grain, 1, batch_task, g)
     elif g.way == WAY_SKINNY:
         parallel_for(g.n, THREAD_WORK // (g.k * g.m + 1) + 1, 64, column_task, g)
+    elif g.way == WAY_NARROW:
+        parallel_for(g.m, THREAD_WORK // (g.k * NARROW) + 1, 8, narrow_task, g)
     elif g.way == WAY_INTEGER:
         parallel_for(g.m, THREAD_WORK // (g.k * g.n + 1) + 1, 1, integer_task, g)
     elif g.way == WAY_DEEP:
@@ -300,6 +319,8 @@ cdef int choose_way(const Gemm* g, int64_t work) noexcept nogil:
         return WAY_PACKED if g.dtype == I64 and g.m > FEW and g.n > FEW and work > INTEGER_WORK else WAY_INTEGER
     if is_complex_type(g.dtype):
         return WAY_TILES if g.dtype == C64 and work <= TINY_COMPLEX_WORK else WAY_BLAS
+    if g.m >= NARROW_ROWS and g.n <= NARROW and 0 < g.k <= min(<int64_t>NARROW_DEPTH, NARROW_RATIO * g.n) and (g.ma.cs == 1 or g.k == 1) and (g.mc.cs == 1 and g.mc.rs >= g.n or g.n == 1):
+        return WAY_NARROW
     if g.m * g.n <= 4 and g.k >= 128:
         return WAY_SKINNY        # a tile would add along the depth one by one
     if work <= TILES_WORK and b_transposed and g.m > FEW and g.n > SKINNY and g.k >= 16 and work > TURNED_WORK:
@@ -362,13 +383,15 @@ cdef int gemm(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* 
     g.b = data_of(b)
     g.c = data_of(out)
     if is_blas_type(g.dtype):
-        if g.mc.cs != 1 or g.mc.rs < g.n:
+        if g.way != WAY_NARROW and (g.mc.cs != 1 or g.mc.rs < g.n):
             turn(&g)
         if g.way == WAY_SKINNY:
             if g.m > skinny_rows(&g):
                 turn(&g)
             if g.ma.cs != 1 and g.k > 1:            # the few rows have to lie one after the other
                 return gemm_of_packed_rows(name, &g, a, b, out)
+            if g.m > 1 and g.k <= SHALLOW and g.mb.rs == 1 and g.mb.cs != 1 and g.k > 1:
+                return gemm_of_turned_columns(&g, a, b, out)
         elif g.way == WAY_BLAS:
             blas_load()
             if not blas_fits(g.m, g.n, g.k, g.ma.rs if g.ma.cs == 1 else g.ma.cs, g.mb.rs if g.mb.cs == 1 else g.mb.cs, g.mc.rs):
@@ -419,6 +442,25 @@ cdef int gemm_of_packed_rows(str name, Gemm* g, TensorBase a, TensorBase b, Tens
     dense(&g.ma, g.batch, g.m, g.k, False)
     run(g, g.m * g.n * g.k, rows, b if first else a, out)
     return 0
+
+
+cdef int gemm_of_turned_columns(Gemm* g, TensorBase a, TensorBase b, TensorBase out) except -1:
+    """A skinny GEMM over many short columns (in g.b) that lie one after the other: they are copied into rows."""
+    cdef bint second = g.b == data_of(b)
+    cdef TensorBase many = b if second else a
+    cdef TensorBase rows
+    cdef int64_t sizes[3]
+    cdef int64_t strides[3]
+    sizes[0] = g.batch
+    sizes[1] = g.k
+    sizes[2] = g.n
+    strides[0] = g.mb.bs
+    strides[1] = g.mb.rs
+    strides[2] = g.mb.cs
+    rows = contiguous_of(make_view(many, 3, sizes, strides, many.offset))
+    g.b = data_of(rows)
+    dense(&g.mb, g.batch, g.k, g.n, False)
+    return run(g, g.m * g.n * g.k, a if second else b, rows, out)
 
 
 cdef int gemm_half_rows(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* ma, TensorBase b, const Mat* mb, const Scalar* alpha,
