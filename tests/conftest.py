@@ -9,12 +9,22 @@ from pathlib import Path
 
 import pytest
 
+import tensorrt_lite as trt
+
+trt.manual_seed(0)  # for what is drawn while tests are collected
+
 if find_spec("torch") is None:
 
     def pytest_ignore_collect(collection_path: Path) -> bool | None:
         """Modules that compare with PyTorch throughout are left out where it is not installed; others skip test by test."""
         compares = collection_path.suffix == ".py" and re.search(r"^(?:import|from) torch\b", collection_path.read_text(encoding="utf-8"), re.M)
         return True if compares else None
+
+
+@pytest.fixture(autouse=True)
+def same_numbers() -> None:
+    """Every test draws the same numbers in every run and order: the default generator begins with a seed of its own in each process."""
+    trt.manual_seed(0)
 
 
 @pytest.fixture

@@ -109,7 +109,8 @@ def test_the_input_of_a_frozen_layer_may_be_written_to(layer):
     with trt.no_grad():
         h += 1
     y.sum().backward()
-    assert trt.allclose(x.grad, layer.weight.sum(0).expand(4, 3))
+    # a sum of the weights may cancel
+    assert trt.allclose(x.grad, layer.weight.sum(0).expand(4, 3), atol=1e-6)
 
 
 def test_a_weight_whose_input_is_frozen_may_be_written_to():
