@@ -147,6 +147,33 @@ DEFINE_INTEGER(uint16_t, u16)
 DEFINE_INTEGER(uint32_t, u32)
 DEFINE_INTEGER(uint64_t, u64)
 
+/* ---- batches of tiny GEMMs: the calls of a tile would take longer than its multiplications ---- */
+
+#define DEFINE_TINY(T, S)                                                                                                                 \
+  INLINE void S##_tiny_items(const trt_tiny_batch* g, int64_t begin, int64_t end, int64_t k) {                                            \
+    const T alpha = (T)g->alpha, beta = (T)g->beta;                                                                                       \
+    for (int64_t at = begin; at < end; at++) {                                                                                            \
+      const T *a = (const T*)g->a + at * g->abs, *b = (const T*)g->b + at * g->bbs;                                                       \
+      T* c = (T*)g->c + at * g->cbs;                                                                                                      \
+      for (int64_t i = 0; i < g->m; i++)                                                                                                  \
+        for (int64_t j = 0; j < g->n; j++) {                                                                                              \
+          const T *x = a + i * g->ars, *y = b + j * g->bcs;                                                                               \
+          T sum = 0, *to = c + i * g->crs + j * g->ccs;                                                                                   \
+          for (int64_t p = 0; p < k; p++) sum = FMA(x[p * g->acs], y[p * g->brs], sum);                                                   \
+          *to = beta == 0 ? alpha * sum : FMA(beta, *to, alpha * sum);                                                                    \
+        }                                                                                                                                 \
+    }                                                                                                                                     \
+  }                                                                                                                                       \
+  static void S##_tiny(const trt_tiny_batch* g, int64_t begin, int64_t end) {                                                             \
+    if (g->k == 2) S##_tiny_items(g, begin, end, 2);                                                                                      \
+    else if (g->k == 3) S##_tiny_items(g, begin, end, 3);                                                                                 \
+    else if (g->k == 4) S##_tiny_items(g, begin, end, 4);                                                                                 \
+    else S##_tiny_items(g, begin, end, g->k);                                                                                             \
+  }
+
+DEFINE_TINY(float, f)
+DEFINE_TINY(double, d)
+
 /* ---- small GEMMs of complex64: summed in double and rounded once; a library call would take as long ---- */
 
 static void c_tiny(int64_t m, int64_t n, int64_t k, const void* a_, int64_t ars, int64_t acs, const void* b_, int64_t brs, int64_t bcs, void* c_,
@@ -179,7 +206,7 @@ static void c_tiny(int64_t m, int64_t n, int64_t k, const void* a_, int64_t ars,
 }
 
 const trt_matmul_table ISA_NAME(trt_matmul) = {
-    {f_tiled, d_tiled}, {narrow_f, narrow_d}, {rows_by_rows_f, rows_by_rows_d, rows_by_rows_b, rows_by_rows_h},
+    {f_tiled, d_tiled}, {f_tiny, d_tiny}, {narrow_f, narrow_d}, {rows_by_rows_f, rows_by_rows_d, rows_by_rows_b, rows_by_rows_h},
     {rows_by_cols_f, rows_by_cols_d, rows_by_cols_b, rows_by_cols_h}, c_tiny, {f_dot, d_dot}, {f_sum_rows, d_sum_rows},
     {u8_product, u16_product, u32_product, u64_product},
 };

@@ -6,9 +6,19 @@
 
 enum { NARROW = 16, NARROW_DEPTH = 256 };    /* columns of B, and its rows, up to which `narrow` takes it */
 
+/* A batch of GEMMs of a few multiplications each; strides of items, rows and columns. */
+typedef struct {
+  int64_t m, n, k;
+  const void *a, *b;
+  void* c;
+  int64_t abs, ars, acs, bbs, brs, bcs, cbs, crs, ccs;
+  double alpha, beta;
+} trt_tiny_batch;
+
 typedef struct {
   void (*tiled[2])(int64_t m, int64_t n, int64_t k, const void* a, int64_t ars, int64_t acs, const void* b, int64_t brs, int64_t bcs, void* c,
                   int64_t crs, double alpha, double beta);                                  /* C has unit column stride */
+  void (*tiny[2])(const trt_tiny_batch* g, int64_t begin, int64_t end);                       /* any strides */
   void (*narrow[2])(int64_t m, int64_t n, int64_t k, const void* a, int64_t ars, const void* b, int64_t brs, int64_t bcs, void* c, int64_t crs,
                    double alpha, double beta);                                              /* A and C have unit column stride */
   void (*rows_by_rows[4])(int64_t m, int64_t n, int64_t k, const void* a, int64_t ars, const void* b, int64_t ldb, void* c, int64_t crs,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from functools import lru_cache
+
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.autograd.node import namespace
 from tensorrt_lite._C.core.dtype import _dtype_by_name, can_cast_types, promote_types
@@ -435,9 +438,62 @@ def _sublist_labels(sublist: Iterable[Any]) -> list[int]:
     return labels
 
 
+@lru_cache(maxsize=1024)
+def _pair_plan(equation: str, shape_a: tuple[int, ...], shape_b: tuple[int, ...]) -> tuple[Any, ...] | None:
+    """Two operands of these shapes as factors of one (batched) product: order and shape of the first and the second, shape and order of the
+    result, None for an order that is there already, and whether anything is summed. For equations where each label is once in an operand and has
+    one size, and each summed one is of both; None for all others, also wrong ones."""
+    before, arrow, output = equation.replace(" ", "").partition("->")
+    a, comma, b = before.partition(",")
+    letters = "".join(labels.replace("...", "", 1) for labels in (a, b, output))
+    if not comma or letters and not (letters.isascii() and letters.isalpha()):
+        return None
+    # dimensions of an ellipsis are labelled by digits, the last one of all operands by the last digit
+    dots = [len(shape) - len(labels) + 3 if "..." in labels else 0 for labels, shape in ((a, shape_a), (b, shape_b))]
+    if not 0 <= min(dots) <= max(dots) <= 10:
+        return None
+    names = "0123456789"[: max(dots)]
+    a, b = (labels.replace("...", names[max(dots) - own :]) for labels, own in ((a, dots[0]), (b, dots[1])))
+    output = output.replace("...", names) if arrow else names + "".join(sorted((set(a) ^ set(b)) - set(names)))
+    if len(a) != len(shape_a) or len(b) != len(shape_b) or any(len(set(labels)) != len(labels) for labels in (a, b, output)) or not set(output) <= set(a + b):
+        return None
+    size = dict(zip(a, shape_a))
+    if any(size.setdefault(x, n) != n for x, n in zip(b, shape_b)):
+        return None
+    summed = [x for x in a if x not in output]
+    if set(summed) != {x for x in b if x not in output}:
+        return None
+    batch = [x for x in output if x in a and x in b]
+    left, right = [x for x in output if x not in b], [x for x in output if x not in a]
+    if not summed and not (left and right):
+        return None  # an elementwise product, which broadcasts as it lies
+
+    def order(have: str, want: list[str]) -> tuple[int, ...] | None:
+        return None if list(have) == want else tuple(have.index(x) for x in want)
+
+    batches, rows, depth, cols = (math.prod(size[x] for x in group) for group in (batch, left, summed, right))
+    product = batch + left + right
+    heads = (batches,) if batch else ()
+    return (order(a, batch + left + summed), (*heads, rows, depth), order(b, batch + summed + right), (*heads, depth, cols),
+            tuple(size[x] for x in product), order("".join(product), list(output)), bool(summed))  # fmt: skip
+
+
+def _multiply_pair(plan: tuple[Any, ...], a: Any, b: Any) -> Any:
+    order_a, shape_a, order_b, shape_b, shape, order, summed = plan
+    a = (a if order_a is None else a.permute(order_a)).reshape(shape_a)
+    b = (b if order_b is None else b.permute(order_b)).reshape(shape_b)
+    r = (a * b if not summed else _ops.bmm(a, b) if len(shape_a) == 3 else _ops.mm(a, b)).reshape(shape)
+    return r if order is None else r.permute(order)
+
+
 @autocast_policy(cuda="lower")
 def einsum(*args: Any) -> Tensor:
     """einsum(equation, *operands) or einsum(op1, sublist1, ..., [out]): sums of products over labelled dimensions."""
+    if len(args) == 3 and isinstance(args[0], str):
+        equation, a, b = args
+        plan = _pair_plan(equation, tuple(tensor_argument(a, "einsum", "operands").shape), tuple(tensor_argument(b, "einsum", "operands").shape))
+        if plan is not None:
+            return _multiply_pair(plan, a, b)
     inputs: list[list[int]] = []
     output = None
     if not args:

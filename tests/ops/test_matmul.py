@@ -527,3 +527,57 @@ def test_few_columns_do_not_depend_on_threads():
         results.append((a @ b, trt.addmm(d, a, b), b.t() @ a.t()))
     trt.set_num_threads(1)
     assert all(trt.equal(x, y) for x, y in zip(*results))
+
+
+@pytest.mark.parametrize("dtype", [trt.float32, trt.float64], ids=str)
+def test_batches_of_tiny_products(dtype):
+    """Items of at most 64 multiplications, in every layout, with an addend."""
+    tolerance = 1e-5 if dtype == trt.float32 else 1e-13
+    for m, k, n in ((1, 3, 1), (3, 3, 3), (4, 4, 4), (2, 2, 2), (3, 5, 1), (1, 1, 7), (2, 16, 2)):
+        a, b, d = trt.randn(60, m, k, dtype=dtype), trt.randn(60, k, n, dtype=dtype), trt.randn(60, m, n, dtype=dtype)
+        want = (a[:, :, :, None].double() * b[:, None].double()).sum(2)
+        turned = trt.empty(60, n, m, dtype=dtype).transpose(1, 2)
+        trt.bmm(a, b, out=turned)
+        for got in (a @ b, a.transpose(1, 2).contiguous().transpose(1, 2) @ b, a @ b.transpose(1, 2).contiguous().transpose(1, 2), turned):
+            assert trt.allclose(got.double(), want, rtol=tolerance, atol=4 * tolerance), (m, k, n)
+        assert trt.allclose(trt.baddbmm(d, a, b, beta=0.5, alpha=2.0).double(), 0.5 * d.double() + 2 * want, rtol=tolerance, atol=8 * tolerance), (m, k, n)
+        assert trt.allclose((a[:1].expand(60, m, k) @ b).double(), (a[0, :, :, None].double() * b[:, None].double()).sum(2), rtol=tolerance, atol=4 * tolerance)
+
+
+def test_einsum_of_two_operands_has_one_result_with_and_without_a_plan():
+    """Random equations, also wrong ones: the ways of `_pair_plan` and of `_contract` are the same."""
+    import random
+
+    from tensorrt_lite._compositions import matmul as compositions
+
+    draw, size, planned = random.Random(0), {"i": 2, "j": 3, "k": 4, "l": 1, "m": 5, "A": 2, "B": 3}, 0
+
+    def outcome(*args):
+        try:
+            return trt.einsum(*args)
+        except RuntimeError as error:
+            return str(error)
+
+    for _ in range(600):
+        operands, terms = [], []
+        for _ in range(2):
+            labels = draw.sample(sorted(size), draw.randint(0, 4))
+            shape, dots = [size[x] for x in labels], draw.choice((None, None, 0, 1, 2))
+            if dots is not None:
+                place = draw.randint(0, len(labels))
+                labels.insert(place, "...")
+                shape[place:place] = (3, 2)[2 - dots :]
+            if shape and draw.random() < 0.1:
+                shape[0] = draw.choice((1, 7))
+            operands.append(trt.randn(shape))
+            terms.append("".join(labels))
+        letters = sorted({x for term in terms for x in term.replace("...", "")})
+        output = draw.sample(letters, draw.randint(0, len(letters)))
+        if any("..." in term for term in terms):
+            output.insert(draw.randint(0, len(output)), "...")
+        equation = ",".join(terms) + draw.choice(("->" + "".join(output),) * 4 + ("",))
+        got = outcome(equation, *operands)
+        planned += compositions._pair_plan(equation, *(tuple(t.shape) for t in operands)) is not None
+        want = outcome(equation, operands)  # a list takes the general way
+        assert isinstance(got, str) and got == want or got.shape == want.shape and trt.allclose(got, want, atol=1e-5), equation
+    assert planned > 100

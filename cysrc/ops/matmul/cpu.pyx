@@ -22,7 +22,15 @@ cdef extern from "matmul.h" nogil:
     enum:
         NARROW
         NARROW_DEPTH
+    ctypedef struct trt_tiny_batch:
+        int64_t m, n, k
+        const void* a
+        const void* b
+        void* c
+        int64_t abs, ars, acs, bbs, brs, bcs, cbs, crs, ccs
+        double alpha, beta
     ctypedef struct trt_matmul_table:
+        void (*tiny[2])(const trt_tiny_batch*, int64_t, int64_t) noexcept nogil
         void (*narrow[2])(int64_t, int64_t, int64_t, const void*, int64_t, const void*, int64_t, int64_t, void*, int64_t, double, double) noexcept nogil
         void (*tiled[2])(int64_t, int64_t, int64_t, const void*, int64_t, int64_t, const void*, int64_t, int64_t, void*, int64_t, double, double) noexcept nogil
         void (*rows_by_rows[4])(int64_t, int64_t, int64_t, const void*, int64_t, const void*, int64_t, void*, int64_t, int64_t, double, double) noexcept nogil
@@ -42,6 +50,7 @@ cdef extern from *:
 cdef const trt_matmul_table* LOOPS = trt_matmul()
 
 cdef enum:
+    TINY_WORK = 64               # multiplications of an item of a batch up to which plain loops beat the call of a tile
     TILES_WORK = 1 << 19         # multiplications up to which tiles over operands as they lie beat the packed GEMM
     FEW = 4                      # rows or columns of which a tile is mostly empty:
     FEW_WORK = 1 << 12           # up to so many multiplications it is still faster
@@ -83,6 +92,7 @@ cdef enum:
     WAY_DEEP = 4
     WAY_PACKED = 5
     WAY_NARROW = 6
+    WAY_TINY = 7
 
 
 cdef inline double real_part(const Scalar* s) noexcept nogil:
@@ -131,6 +141,16 @@ cdef void batch_task(void* context, int64_t begin, int64_t end) noexcept nogil:
     cdef char* a
     cdef char* b
     cdef char* c
+    cdef trt_tiny_batch t
+    if g.way == WAY_TINY:
+        t.m, t.n, t.k = g.m, g.n, g.k
+        t.a, t.b, t.c = g.a, g.b, g.c
+        t.abs, t.ars, t.acs = g.ma.bs, g.ma.rs, g.ma.cs
+        t.bbs, t.brs, t.bcs = g.mb.bs, g.mb.rs, g.mb.cs
+        t.cbs, t.crs, t.ccs = g.mc.bs, g.mc.rs, g.mc.cs
+        t.alpha, t.beta = g.alpha[0], g.beta[0]
+        LOOPS.tiny[g.dtype - F32](&t, begin, end)
+        return
     for i in range(begin, end):
         a = g.a + i * g.ma.bs * size
         b = g.b + i * g.mb.bs * g.b_size
@@ -319,6 +339,8 @@ cdef int choose_way(const Gemm* g, int64_t work) noexcept nogil:
         return WAY_PACKED if g.dtype == I64 and g.m > FEW and g.n > FEW and work > INTEGER_WORK else WAY_INTEGER
     if is_complex_type(g.dtype):
         return WAY_TILES if g.dtype == C64 and work <= TINY_COMPLEX_WORK else WAY_BLAS
+    if g.batch > 1 and work <= TINY_WORK:
+        return WAY_TINY
     if g.m >= NARROW_ROWS and g.n <= NARROW and 0 < g.k <= min(<int64_t>NARROW_DEPTH, NARROW_RATIO * g.n) and (g.ma.cs == 1 or g.k == 1) and (g.mc.cs == 1 and g.mc.rs >= g.n or g.n == 1):
         return WAY_NARROW
     if g.m * g.n <= 4 and g.k >= 128:
@@ -383,7 +405,7 @@ cdef int gemm(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* 
     g.b = data_of(b)
     g.c = data_of(out)
     if is_blas_type(g.dtype):
-        if g.way != WAY_NARROW and (g.mc.cs != 1 or g.mc.rs < g.n):
+        if g.way != WAY_NARROW and g.way != WAY_TINY and (g.mc.cs != 1 or g.mc.rs < g.n):
             turn(&g)
         if g.way == WAY_SKINNY:
             if g.m > skinny_rows(&g):
