@@ -137,3 +137,15 @@ def test_elements_repeated_in_a_row_end_where_they_end(dtype):
                 got = around.float().numpy() if dtype == "bfloat16" else around.numpy()
                 assert np.array_equal(got[1:-1], wanted) and got[0] == got[-1] == (1 if dtype == "bool" else 77)
                 assert torch.equal(source.repeat_interleave(count), around[1:-1])
+
+
+def test_strided_rows_reduce_as_their_copies():
+    """Rows of every second element, diagonals, columns: the bits of the same rows one after the other."""
+    for dtype in (torch.float32, torch.float64, torch.int32, torch.complex64):
+        whole = torch.randn(700, 30, dtype=torch.float64).mul(50).to(dtype)
+        matrices = torch.randn(900, 3, 3, dtype=torch.float64).to(dtype)
+        for x in (whole[:, ::2], whole[:40, ::10], whole[:, 1::7], matrices.diagonal(dim1=1, dim2=2), whole[:, :3].t().contiguous().t(), matrices[:20, :, ::2]):
+            names = [n for n in REDUCTIONS if not (n in ("amax", "amin", "argmax", "argmin") and dtype.is_complex) and not (n in ("mean", "var") and dtype == torch.int32)]
+            for name in names:
+                got, want = getattr(x, name)(-1), getattr(x.contiguous(), name)(-1)
+                assert torch.equal(got, want), (name, dtype, tuple(x.shape), x.stride())

@@ -26,6 +26,7 @@ cdef object _ops = ops_namespace()
 
 cdef extern from "stage.h" nogil:
     void transpose_block(char* dst, int64_t dst_row, const char* src, int64_t src_col_stride, int64_t rows, int64_t cols, int item)
+    void gather_run(char* dst, const char* src, int64_t stride, int64_t n, int item)
 
 cdef extern from *:
     """
@@ -123,14 +124,18 @@ cdef void reduce_packed(Reduction* r, const char* pack, int64_t first, int64_t c
 
 
 cdef void run_short_rows(void* context, int64_t begin, int64_t end) noexcept nogil:
-    """Shares [begin, end) of `group` rows, each row contiguous."""
+    """Shares [begin, end) of `group` rows, each row contiguous or strided."""
     cdef Reduction* r = <Reduction*>context
     cdef double pack[PACK + 2 * SHORT_ROW]
-    cdef int64_t share, first, columns
+    cdef int64_t share, first, columns, k
     for share in range(begin, end):
         first = share * r.group
         columns = r.group if r.group < r.rows - first else r.rows - first
-        transpose_block(<char*>pack, columns * r.item, r.data + first * r.row_stride, r.row_stride, r.n, columns, <int>r.item)
+        if r.elem_stride == r.item:
+            transpose_block(<char*>pack, columns * r.item, r.data + first * r.row_stride, r.row_stride, r.n, columns, <int>r.item)
+        else:
+            for k in range(r.n):
+                gather_run(<char*>pack + k * columns * r.item, r.data + first * r.row_stride + k * r.elem_stride, r.row_stride, columns, <int>r.item)
         reduce_packed(r, <const char*>pack, first, columns)
 
 
@@ -283,13 +288,10 @@ cdef int reduce(reduce_call* call, TensorBase self, TensorBase result, TensorBas
         r.outer_out[i] = out_stride
         out_stride *= kept_sizes[i]
         outer *= kept_sizes[i]
-    if not large:
-        run_outer(&r, 0, outer)
-        return 0
+    task = NULL
     if r.n > 1 and r.n <= SHORT_ROW and item <= 8 and r.kernels.cols != NULL and r.rows > 0:
         # one block of short rows, or many blocks of a few columns
-        task = NULL
-        if outer == 1 and r.rows >= MIN_ROWS and r.elem_stride == item:
+        if outer == 1 and r.rows >= MIN_ROWS:
             task = run_short_rows
             r.group = at_least_one(PACK // r.n)
             shares = (r.rows + r.group - 1) // r.group
@@ -297,12 +299,18 @@ cdef int reduce(reduce_call* call, TensorBase self, TensorBase result, TensorBas
             task = run_narrow_blocks
             r.group = at_least_one(PACK // (r.n * r.rows))
             shares = (outer + r.group - 1) // r.group
+    if not large:
         if task != NULL:
-            hold_all(held, written, written2)
-            with nogil:
-                parallel_for(shares, GRAIN // PACK, 1, task, &r)
-            drop_all(held, written, written2)
-            return 0
+            task(&r, 0, shares)
+        else:
+            run_outer(&r, 0, outer)
+        return 0
+    if task != NULL:
+        hold_all(held, written, written2)
+        with nogil:
+            parallel_for(shares, GRAIN // PACK, 1, task, &r)
+        drop_all(held, written, written2)
+        return 0
     hold_all(held, written, written2)
     with nogil:
         if outer == 1 and r.rows < 0:
