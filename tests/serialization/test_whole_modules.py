@@ -181,7 +181,7 @@ def rows(m):
 
 
 def pruned(m):
-    layer = m.nn.Linear(4, 6)
+    layer = with_numbers(m, m.nn.Linear(4, 6))  # what is pruned depends on them
     prune = importlib.import_module(f"{m.__name__}.nn.utils.prune")
     prune.identity(layer, "bias")
     prune.ln_structured(layer, "weight", 2, 2, 0)
