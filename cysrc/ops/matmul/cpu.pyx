@@ -411,7 +411,7 @@ cdef int gemm(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* 
             if g.m > skinny_rows(&g):
                 turn(&g)
             if g.ma.cs != 1 and g.k > 1:            # the few rows have to lie one after the other
-                return gemm_of_packed_rows(name, &g, a, b, out)
+                return gemm_of_packed_rows(&g, a, b, out)
             if g.m > 1 and g.k <= SHALLOW and g.mb.rs == 1 and g.mb.cs != 1 and g.k > 1:
                 return gemm_of_turned_columns(&g, a, b, out)
         elif g.way == WAY_BLAS:
@@ -446,42 +446,31 @@ cdef int run(Gemm* g, int64_t work, TensorBase a, TensorBase b, TensorBase out) 
     return 0
 
 
-cdef int gemm_of_packed_rows(str name, Gemm* g, TensorBase a, TensorBase b, TensorBase out) except -1:
-    """A skinny GEMM whose few rows (in g.a) are a transposed operand: they are copied, the other is not."""
-    cdef bint first = g.a == data_of(a)
-    cdef TensorBase few = a if first else b
-    cdef TensorBase rows
+cdef TensorBase dense_copy(TensorBase t, Mat* x, int64_t batch, int64_t rows, int64_t cols):
+    """The matrices x of t, each row after the other; x describes the copy afterwards."""
+    cdef TensorBase r
     cdef int64_t sizes[3]
     cdef int64_t strides[3]
-    sizes[0] = g.batch
-    sizes[1] = g.m
-    sizes[2] = g.k
-    strides[0] = g.ma.bs
-    strides[1] = g.ma.rs
-    strides[2] = g.ma.cs
-    rows = contiguous_of(make_view(few, 3, sizes, strides, few.offset))
+    sizes[0], sizes[1], sizes[2] = batch, rows, cols
+    strides[0], strides[1], strides[2] = x.bs, x.rs, x.cs
+    r = contiguous_of(make_view(t, 3, sizes, strides, t.offset))
+    dense(x, batch, rows, cols, False)
+    return r
+
+
+cdef int gemm_of_packed_rows(Gemm* g, TensorBase a, TensorBase b, TensorBase out) except -1:
+    """A skinny GEMM whose few rows (in g.a) are a transposed operand: they are copied, the other is not."""
+    cdef bint first = g.a == data_of(a)
+    cdef TensorBase rows = dense_copy(a if first else b, &g.ma, g.batch, g.m, g.k)
     g.a = data_of(rows)
-    dense(&g.ma, g.batch, g.m, g.k, False)
-    run(g, g.m * g.n * g.k, rows, b if first else a, out)
-    return 0
+    return run(g, g.m * g.n * g.k, rows, b if first else a, out)
 
 
 cdef int gemm_of_turned_columns(Gemm* g, TensorBase a, TensorBase b, TensorBase out) except -1:
     """A skinny GEMM over many short columns (in g.b) that lie one after the other: they are copied into rows."""
     cdef bint second = g.b == data_of(b)
-    cdef TensorBase many = b if second else a
-    cdef TensorBase rows
-    cdef int64_t sizes[3]
-    cdef int64_t strides[3]
-    sizes[0] = g.batch
-    sizes[1] = g.k
-    sizes[2] = g.n
-    strides[0] = g.mb.bs
-    strides[1] = g.mb.rs
-    strides[2] = g.mb.cs
-    rows = contiguous_of(make_view(many, 3, sizes, strides, many.offset))
+    cdef TensorBase rows = dense_copy(b if second else a, &g.mb, g.batch, g.k, g.n)
     g.b = data_of(rows)
-    dense(&g.mb, g.batch, g.k, g.n, False)
     return run(g, g.m * g.n * g.k, a if second else b, rows, out)
 
 
