@@ -360,7 +360,8 @@ class Builder:
         return [f"-I{ROOT}/cysrc/{folder}" for folder in ("core", "autograd", "loops", "ops", "cuda")]
 
     def python_flags(self) -> list[str]:
-        return [f"-I{sysconfig.get_paths()['include']}", f"-I{self.generated}/include", *self.include_flags(), *["-DTRT_TRACEBACK=1"] * self.tracebacks]
+        # CPython's inline functions check their arguments by `assert`, which only a debug build has to pay for
+        return [f"-I{sysconfig.get_paths()['include']}", f"-I{self.generated}/include", *self.include_flags(), *["-DTRT_TRACEBACK=1"] * self.tracebacks, *["-DNDEBUG"] * (not self.debug)]
 
     def included(self, source: Path) -> bytes:
         """Digest of a C source and all headers of ours that it includes, however deep."""
