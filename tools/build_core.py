@@ -39,9 +39,9 @@ VECTORISE = ["-O2", "-ftree-loop-vectorize", "-fvect-cost-model=dynamic"]
 # out of a function, of which translated code has many, are joined and stay at its end. What is seldom called, or prepares what takes long
 # (a device's kernel, a transform), is compiled for size, without the passes that look through a function for little; calls clear memory
 # there, since -Os does it inline by `rep stosb`, which is slow to start.
-EVERY_CALL = tuple(f"tensorrt_lite._C.{name}" for name in ("core.", "autograd.node", "autograd.operator_nodes", "autograd.engine", "autograd.pointwise", "ops.entry", "ops.arithmetic", "ops.matmul", "ops.norm", "ops.random", "ops.indexing", "ops.reduction"))
+EVERY_CALL = tuple(f"tensorrt_lite._C.{name}" for name in ("core.", "autograd.node", "autograd.operator_nodes", "autograd.engine", "autograd.pointwise", "autograd.attributes", "ops.entry", "ops.arithmetic", "ops.matmul", "ops.norm", "ops.random", "ops.indexing", "ops.reduction"))
 SELDOM = tuple(f"tensorrt_lite._C.{name}" for name in (
-    "cuda.", "autograd.anomaly", "autograd.attributes", "core.custom", "core.dlpack", "core.extension", "core.mapped", "core.python_key", "core.return_types",
+    "cuda.", "autograd.anomaly", "core.custom", "core.dlpack", "core.extension", "core.mapped", "core.python_key", "core.return_types",
     "core.row_schema", "core.sparse", "core.transform", "ops.linalg.derivatives", "ops.segment"))  # fmt: skip
 SHORT_CALLS = tuple(f"tensorrt_lite._C.ops.{name}" for name in ("attention", "creation", "fft", "joining", "linalg", "loss", "pool", "resize", "sorting", "special", "support", "view"))
 COMMONLY = ["-O1", "-fcrossjumping", "-fno-reorder-blocks"]
