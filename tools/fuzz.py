@@ -6,7 +6,7 @@ an exception of a kind that PyTorch raises.
     python -m tools.sanitize python -m tools.fuzz    # the same under the address and undefined-behaviour sanitizers
     python -m tools.guard python -m tools.fuzz       # with an allocator that makes overruns fault in the release build
 
-The mode `calls` is described here, `filters` and `threads` in tools/fuzz_hostile.py, `gradients` in tools/fuzz_gradients.py, `layouts` (sparse, nested and
+The mode `calls` is described here, `filters`, `threads` and `dispatch` in tools/fuzz_hostile.py, `gradients` in tools/fuzz_gradients.py, `layouts` (sparse, nested and
 masked tensors) in tools/fuzz_layouts.py.
 
 A program is one to four calls over shared tensors (tools/fuzz_arguments.py); what comes back is read, printed and
@@ -221,6 +221,10 @@ def threads(trt: Any, table: Table, seed: int, number: int, show: Callable[[str]
     return run_program(trt, table, seed, number, show, fuzz_hostile.LargeArguments, fuzz_hostile.beside_a_thread)
 
 
+def dispatch(trt: Any, table: Table, seed: int, number: int, show: Callable[[str], None] | None = None) -> str | None:
+    return run_program(trt, table, seed, number, show, around=fuzz_hostile.under_a_dispatch_mode)
+
+
 def layouts(trt: Any, table: Table, seed: int, number: int, show: Callable[[str], None] | None = None) -> str | None:
     """Every second program has large operands and a thread that changes them."""
     if number % 2:
@@ -229,7 +233,7 @@ def layouts(trt: Any, table: Table, seed: int, number: int, show: Callable[[str]
 
 
 # What a program of each mode is: (the package, targets, seed, number, where to show its calls) -> what is wrong, or None.
-MODES: dict[str, Program] = {"calls": run_program, "filters": filters, "threads": threads, "layouts": layouts, "gradients": fuzz_gradients.run_program}
+MODES: dict[str, Program] = {"calls": run_program, "filters": filters, "threads": threads, "dispatch": dispatch, "layouts": layouts, "gradients": fuzz_gradients.run_program}
 
 
 def seconds_of(mode: str) -> int:

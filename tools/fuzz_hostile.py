@@ -2,7 +2,9 @@
 
 `filters`: functions with out=, whose output has another shape, so that PyTorch's warning is given, under a filter of warnings that
 resizes, sets, retypes and transposes the tensors of the call. `threads`: operators on tensors large enough that kernels release the
-GIL, while another thread does the same and refills indices. Values may be any then; memory has to stay inside (docs/safety.md).
+GIL, while another thread does the same and refills indices. `dispatch`: any operator under a TorchDispatchMode that does so whenever an operator
+inside of it passes: what `threads` finds where Python runs within an operator, found at every such place, and found again by a replay. Values may
+be any then; memory has to stay inside (docs/safety.md).
 """
 
 from __future__ import annotations
@@ -56,6 +58,32 @@ class LargeArguments(Arguments):
         return self.common if self.common and self.draw.random() < 0.8 else self.draw.choice(LARGE)
 
 
+def changeable(tensors: list[Any]) -> list[tuple[Any, tuple[int, ...]]]:
+    """Tensors of a program that somebody else may change, with their shapes."""
+    return [(t, tuple(t.shape)) for t in tensors if not t.is_nested and t.numel() < 10**6]
+
+
+def change(trt: Any, draw: random.Random, t: Any, shape: tuple[int, ...]) -> None:
+    """Give a tensor, which had `shape` once, another geometry, memory or values."""
+    other = draw.choice([(1,), (2, 2), shape[::-1], (3, *shape), shape])
+    with trt.no_grad():
+        match draw.randrange(8):
+            case 0:
+                t.data = trt.zeros(other, dtype=t.dtype)
+            case 1 | 2:
+                t.data = trt.ones(shape, dtype=t.dtype)
+            case 3:
+                t.resize_(other)
+            case 4:
+                t.set_(trt.ones(other, dtype=t.dtype))
+            case 5:
+                t.untyped_storage().resize_(draw.choice([0, 400, 10**6]))
+            case 6:
+                t.transpose_(0, -1)
+            case 7:
+                t.fill_(draw.choice([0, 1, 299, 2**40, -(2**40)]))
+
+
 class Meddler:
     """A thread that changes the tensors of whichever program runs."""
 
@@ -67,7 +95,7 @@ class Meddler:
         threading.Thread(target=self.run, daemon=True).start()
 
     def start(self, tensors: list[Any], seed: int) -> None:
-        self.tensors = [(t, tuple(t.shape)) for t in tensors if not t.is_nested and t.numel() < 10**6]
+        self.tensors = changeable(tensors)
         self.draw = random.Random(seed)
         if self.tensors:
             self.work.set()
@@ -79,30 +107,10 @@ class Meddler:
         while True:
             self.work.wait()
             try:
-                self.change(*self.draw.choice(self.tensors))
+                change(self.trt, self.draw, *self.draw.choice(self.tensors))
             except Exception:
                 pass
             time.sleep(0)
-
-    def change(self, t: Any, shape: tuple[int, ...]) -> None:
-        trt, draw = self.trt, self.draw
-        other = draw.choice([(1,), (2, 2), shape[::-1], (3, *shape), shape])
-        with trt.no_grad():
-            match draw.randrange(8):
-                case 0:
-                    t.data = trt.zeros(other, dtype=t.dtype)
-                case 1 | 2:
-                    t.data = trt.ones(shape, dtype=t.dtype)
-                case 3:
-                    t.resize_(other)
-                case 4:
-                    t.set_(trt.ones(other, dtype=t.dtype))
-                case 5:
-                    t.untyped_storage().resize_(draw.choice([0, 400, 10**6]))
-                case 6:
-                    t.transpose_(0, -1)
-                case 7:
-                    t.fill_(draw.choice([0, 1, 299, 2**40, -(2**40)]))
 
 
 def with_out(table: list[tuple[str, Callable]]) -> list[tuple[str, Callable]]:
@@ -135,3 +143,25 @@ def beside_a_thread(trt: Any, arguments: Arguments, call: Callable[[], Any]) -> 
         return call()
     finally:
         meddlers[0].stop()
+
+
+def under_a_dispatch_mode(trt: Any, arguments: Arguments, call: Callable[[], Any]) -> Any:
+    """What a call returns or raises under a mode that changes the operands before and after the operators that pass through it."""
+    tensors, draw = changeable(list(arguments.pool)), random.Random(arguments.draw.getrandbits(32))
+
+    def maybe_change() -> None:
+        if tensors and draw.random() < 0.4:
+            try:
+                change(trt, draw, *draw.choice(tensors))
+            except Exception:
+                pass
+
+    class Changing(trt.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, function: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+            maybe_change()
+            result = function(*args, **(kwargs or {}))
+            maybe_change()
+            return result
+
+    with Changing():
+        return call()
