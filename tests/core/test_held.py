@@ -297,6 +297,7 @@ GUARDED = """
 import threading, time, warnings
 import tensorrt_lite as trt
 from tensorrt_lite.nn import functional as F
+from tensorrt_lite.utils._python_dispatch import TorchDispatchMode
 x, w, out = trt.rand(64, 64), trt.rand(64, 64), trt.zeros(3)
 def show(*args, **kwargs):
     x.data = trt.zeros(1, 1)
@@ -307,6 +308,26 @@ for function in (trt.mm, trt.matmul, lambda a, b, out: trt.addmm(a, a, b, out=ou
     x.data, w.data, out.data = trt.rand(64, 64), trt.rand(64, 64), trt.zeros(3)
     function(x, w, out=out)
 warnings.simplefilter("ignore")
+for n in (3, 40):  # no classes: there is nothing to read
+    F.cross_entropy(trt.zeros(2, 0, n, dtype=trt.float64), trt.full((2, n), -100))
+
+classes = trt.arange(6).reshape(2, 3).t()
+class Shrinking(TorchDispatchMode):
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        classes.data = trt.zeros(1, dtype=trt.int64)
+        return result
+with Shrinking():
+    assert F.one_hot(classes).shape == (3, 2, 6)
+    for function in (lambda: classes.squeeze_(), lambda: classes.unsqueeze_(0), lambda: classes.transpose_(0, 1), lambda: classes.t_()):
+        classes.data = trt.arange(6).reshape(2, 3).t()
+        try:
+            function()
+        except RuntimeError as error:
+            assert "was given other memory" in str(error)
+        else:
+            raise AssertionError("a view in place of memory that went away")
+
 few = trt.rand(2, 3)
 trt.mm(few, trt.rand(3, 10000), out=few)
 

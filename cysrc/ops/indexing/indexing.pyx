@@ -873,9 +873,9 @@ def one_hot(tensor, num_classes=-1):
         raise RuntimeError("num_classes should be positive" if t.numel else "Can not infer total number of classes from empty tensor.")
     if t.numel == 0 and classes <= 0:
         raise RuntimeError("Can not infer total number of classes from empty tensor.")
-    if t.ndim == MAX_DIMS:
+    x = held(index64(t))  # finding the largest class may run Python, where another thread resizes the tensor
+    if x.ndim == MAX_DIMS:
         raise RuntimeError(f"one_hot: a tensor has at most {MAX_DIMS} dimensions")
-    x = index64(t)
     if classes == -1:
         if t.keys & K_META and not t.keys & K_WRAPPED:
             raise NotImplementedError("one_hot(): the result's shape depends on the data, which meta tensors do not have")
@@ -885,11 +885,11 @@ def one_hot(tensor, num_classes=-1):
         classes = high + 1
     if t.keys & K_WRAPPED:
         return _ops.eq(t.detach().unsqueeze(-1), _ops.arange(classes, device=(<object>t).device)).to(dtype_of(I64))
-    for k in range(t.ndim):
-        sizes[k] = t.sizes[k]
-    sizes[t.ndim] = classes
-    checked_numel(t.ndim + 1, sizes)
-    r = empty_tensor(t.ndim + 1, sizes, I64, place_of(t))
+    for k in range(x.ndim):
+        sizes[k] = x.sizes[k]
+    sizes[x.ndim] = classes
+    checked_numel(x.ndim + 1, sizes)
+    r = empty_tensor(x.ndim + 1, sizes, I64, place_of(t))
     if r.numel and run_one_hot(t.device_type, x, classes, r):
         raise RuntimeError("Class values must be non-negative." if first_bad(x, 0, 0x7FFFFFFFFFFFFFFF) >= 0 else "Class values must be smaller than num_classes.")
     return r

@@ -781,8 +781,11 @@ def t_(TensorBase self not None):
 
 
 cdef object _regeometry(TensorBase self, TensorBase v):
+    """Give a tensor the geometry of a view of it. Python that ran while the view was made (a mode's) may have set the tensor to other memory."""
     cdef TensorBase tangent = tangent_of(v)
     check_inplace(self, "view")
+    if v.storage is not self.storage and self.storage.block != NULL and not self.keys & K_WRAPPED:
+        raise RuntimeError(f"a view in place of {shape_text(self)}: the tensor was given other memory while its view of {shape_text(v)} was made")
     set_geometry(self, v.ndim, v.sizes, v.strides)
     if self.keys & K_WRAPPED:
         self.storage = v.storage               # it stands for the view now
