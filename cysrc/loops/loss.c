@@ -44,7 +44,7 @@ INL i64 block_at(const entropy_args *a, i64 block, i64 *count)
             i64 stride, count, at = block_at(a, block, &count);                                                      \
             const T *x = lanes_##T(a, at, count, buffer, &stride);                                                   \
             for (i64 c = 0; c < count; c++) {                                                                        \
-                max[c] = x[c];                                                                                       \
+                max[c] = a->classes ? x[c] : 0;                                                                      \
                 sum[c] = dot[c] = 0;                                                                                 \
             }                                                                                                        \
             for (i64 k = 1; k < a->classes; k++)                                                                     \
