@@ -206,7 +206,8 @@ static void c_tiny(int64_t m, int64_t n, int64_t k, const void* a_, int64_t ars,
 }
 
 const trt_matmul_table ISA_NAME(trt_matmul) = {
-    {f_tiled, d_tiled}, {f_tiny, d_tiny}, {narrow_f, narrow_d}, {rows_by_rows_f, rows_by_rows_d, rows_by_rows_b, rows_by_rows_h},
-    {rows_by_cols_f, rows_by_cols_d, rows_by_cols_b, rows_by_cols_h}, c_tiny, {f_dot, d_dot}, {f_sum_rows, d_sum_rows},
+    {f_tiled, d_tiled}, {f_tiny, d_tiny}, {narrow_f, narrow_d}, {gram_f, gram_d}, {rows_by_rows_f, rows_by_rows_d, rows_by_rows_b, rows_by_rows_h},
+    {rows_by_cols_f, rows_by_cols_d, rows_by_cols_b, rows_by_cols_h},
+    {rows_by_short_cols_f, rows_by_short_cols_d, rows_by_short_cols_b, rows_by_short_cols_h}, c_tiny, {f_dot, d_dot}, {f_sum_rows, d_sum_rows},
     {u8_product, u16_product, u32_product, u64_product},
 };

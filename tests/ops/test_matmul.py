@@ -519,12 +519,63 @@ def test_many_rows_by_a_few_columns(dtype):
                     assert got.isnan().any(1).tolist() == [i == 5 for i in range(m)], what
 
 
+@pytest.mark.parametrize("dtype", [trt.float32, trt.float64], ids=str)
+def test_few_rows_and_columns_of_a_deep_product(dtype):
+    """Gram matrices and weight gradients: every layout of operands and result, an addend, batches, the ends of sums at 4096."""
+    tolerance = 2e-5 if dtype == trt.float32 else 1e-12
+    for k in (64, 65, 127, 4095, 4097, 9001):
+        for m, n in ((1, 3), (2, 2), (3, 3), (5, 3), (3, 7), (7, 16), (16, 16), (13, 9), (8, 17)):
+            a, b, d = trt.randn(k, m, dtype=dtype), trt.randn(k, n, dtype=dtype), trt.randn(m, n, dtype=dtype)
+            want, what = trt.einsum("km,kn->mn", a.double(), b.double()), (m, n, k)
+            close = lambda got, to: trt.allclose(got.double(), to, rtol=tolerance, atol=tolerance * 2 * k**0.5)
+            columns = a.t().contiguous()
+            assert close(a.t() @ b, want) and close(columns @ b, want) and close(a.t() @ b.t().contiguous().t(), want) and close(b.t() @ a, want.t()), what
+            assert close(trt.addmm(d, a.t(), b, beta=0.5, alpha=2.0), 0.5 * d.double() + 2 * want), what
+            parts = trt.randn(k, m + n + 3, dtype=dtype)
+            left, right = parts[:, 1 : m + 1], parts[:, m + 2 : m + n + 2]
+            assert close(left.t() @ right, trt.einsum("km,kn->mn", left.double(), right.double())), what
+            wide, turned = trt.full((m, n + 3), 7.0, dtype=dtype), trt.empty(n, m, dtype=dtype).t()
+            trt.mm(a.t(), b, out=wide[:, 1 : n + 1])
+            trt.mm(a.t(), b, out=turned)
+            assert close(wide[:, 1 : n + 1], want) and bool((wide[:, 0] == 7).all()) and bool((wide[:, n + 1 :] == 7).all()) and close(turned, want), what
+            a[k - 1, 0] = float("nan")
+            assert (a.t() @ b).isnan().any(1).tolist() == [i == 0 for i in range(m)], what
+    a, b = trt.randn(3, 5000, 4, dtype=dtype), trt.randn(3, 5000, 3, dtype=dtype)
+    assert trt.allclose((a.mT @ b).double(), trt.einsum("bkm,bkn->bmn", a.double(), b.double()), rtol=tolerance, atol=tolerance * 100)
+
+
+@pytest.mark.parametrize("dtype", [trt.float32, trt.float64], ids=str)
+def test_few_rows_by_many_short_columns(dtype):
+    """As rows of B and as its columns, in one piece or beside others, by one row to thirteen; a NaN stays in its column."""
+    tolerance = 1e-5 if dtype == trt.float32 else 1e-12
+    for n in (130, 4099):
+        for k in (1, 2, 3, 4, 5, 6, 7, 8, 11, 16, 31, 32, 33):
+            for m in (1, 2, 3, 4, 7, 12, 13):
+                a, b, d = trt.randn(m, k, dtype=dtype), trt.randn(n, k + 2, dtype=dtype), trt.randn(m, n, dtype=dtype)
+                columns, what = b[:, 1 : k + 1], (m, k, n)
+                want = a.double() @ columns.double().t()
+                close = lambda got, to: trt.allclose(got.double(), to, rtol=tolerance, atol=tolerance * 4 * k**0.5)
+                assert close(a @ columns.t(), want) and close(a @ columns.contiguous().t(), want) and close(a @ columns.t().contiguous(), want), what
+                assert close(columns @ a.t(), want.t()) and close(trt.addmm(d, a, columns.t(), beta=0.5, alpha=2.0), 0.5 * d.double() + 2 * want), what
+                assert close(columns @ a[0], want[0]), what
+                columns[5] = float("nan")
+                assert (a @ columns.t()).isnan().any(0).nonzero().flatten().tolist() == [5], what
+
+
+def test_a_bias_of_a_few_columns_may_lie_in_the_output():
+    out = trt.randn(1000, 4)
+    x, w, bias = trt.randn(1000, 3), trt.randn(3, 4), out[0]
+    want = bias + x @ w
+    trt.addmm(bias, x, w, out=out)
+    assert trt.equal(out, want)
+
+
 def test_few_columns_do_not_depend_on_threads():
     a, b, d = trt.randn(50_001, 7), trt.randn(7, 3), trt.randn(3)
     results = []
     for threads in (1, 2):
         trt.set_num_threads(threads)
-        results.append((a @ b, trt.addmm(d, a, b), b.t() @ a.t()))
+        results.append((a @ b, trt.addmm(d, a, b), b.t() @ a.t(), a.t() @ a, trt.addmm(d, a[:, :3].t(), a[:, 4:], beta=0.3), b.t() @ a.t().contiguous()))
     trt.set_num_threads(1)
     assert all(trt.equal(x, y) for x, y in zip(*results))
 

@@ -22,6 +22,8 @@ cdef extern from "matmul.h" nogil:
     enum:
         NARROW
         NARROW_DEPTH
+        GRAM_DEPTH
+        SHALLOW
     ctypedef struct trt_tiny_batch:
         int64_t m, n, k
         const void* a
@@ -31,10 +33,12 @@ cdef extern from "matmul.h" nogil:
         double alpha, beta
     ctypedef struct trt_matmul_table:
         void (*tiny[2])(const trt_tiny_batch*, int64_t, int64_t) noexcept nogil
-        void (*narrow[2])(int64_t, int64_t, int64_t, const void*, int64_t, const void*, int64_t, int64_t, void*, int64_t, double, double) noexcept nogil
+        void (*narrow[2])(int64_t, int64_t, int64_t, const void*, int64_t, const void*, int64_t, int64_t, const void*, void*, int64_t, double, double) noexcept nogil
+        void (*gram[2])(int64_t, int64_t, int64_t, const void*, int64_t, int64_t, const void*, int64_t, void*, int64_t, int64_t, double, double) noexcept nogil
         void (*tiled[2])(int64_t, int64_t, int64_t, const void*, int64_t, int64_t, const void*, int64_t, int64_t, void*, int64_t, double, double) noexcept nogil
         void (*rows_by_rows[4])(int64_t, int64_t, int64_t, const void*, int64_t, const void*, int64_t, void*, int64_t, int64_t, double, double) noexcept nogil
         void (*rows_by_cols[4])(int64_t, int64_t, int64_t, const void*, int64_t, const void*, int64_t, void*, int64_t, int64_t, double, double) noexcept nogil
+        void (*rows_by_short_cols[4])(int64_t, int64_t, int64_t, const void*, int64_t, const void*, int64_t, void*, int64_t, int64_t, double, double) noexcept nogil
         void (*tiny_complex)(int64_t, int64_t, int64_t, const void*, int64_t, int64_t, const void*, int64_t, int64_t, void*, int64_t, const double*, const double*) noexcept nogil
         double (*dot[2])(int64_t, const void*, const void*) noexcept nogil
         void (*sum_rows[2])(int64_t, int64_t, const void*, int64_t, void*) noexcept nogil
@@ -65,9 +69,9 @@ cdef enum:
     HALF_SKINNY = 4              # the same for halves, which the packed GEMM multiplies faster than float32
     NARROW_ROWS = 32             # rows from which on a matrix of few columns is held while they pass,
     NARROW_RATIO = 32            # if it has at most so many rows for each of its columns: dot products are the better way then
-    SHALLOW = 32                 # the depth up to which many columns that lie transposed are copied: their dot products are too short
     DEEP_SIDE = 128              # rows and columns up to which a deep GEMM is cut along its depth (split-K)
     DEEP = 4096                  # the depth from which on it is, and that of a piece: fixed, so that threads don't change the result
+    GRAM_ROWS = 64               # the depth from which on a GEMM of few rows and few columns is summed by outer products
 
 cdef struct Gemm:
     int dtype                    # of A, B and C
@@ -82,7 +86,9 @@ cdef struct Gemm:
     double alpha[2]
     double beta[2]
     int64_t integer_alpha, integer_beta
-    char* splits                 # WAY_DEEP (split-K): one dense (m, n) product for each DEEP of k
+    char* bias                   # WAY_NARROW: the row that is added in place of C, in bias_row, or NULL
+    double bias_row[16]          # of NARROW elements at most: the tensor that it was may change while the GIL is released
+    char* splits                 # WAY_DEEP, WAY_GRAM (split-K): one dense (m, n) product for each DEEP, GRAM_DEPTH of k
 
 cdef enum:
     WAY_TILES = 0
@@ -93,6 +99,7 @@ cdef enum:
     WAY_PACKED = 5
     WAY_NARROW = 6
     WAY_TINY = 7
+    WAY_GRAM = 8
 
 
 cdef inline double real_part(const Scalar* s) noexcept nogil:
@@ -162,7 +169,9 @@ cdef void batch_task(void* context, int64_t begin, int64_t end) noexcept nogil:
         elif g.way == WAY_BLAS:
             blas_item(g, a, b, c)
         elif g.way == WAY_NARROW:
-            LOOPS.narrow[g.dtype - F32](g.m, g.n, g.k, a, g.ma.rs, b, g.mb.rs, g.mb.cs, c, g.mc.rs, g.alpha[0], g.beta[0])
+            LOOPS.narrow[g.dtype - F32](g.m, g.n, g.k, a, g.ma.rs, b, g.mb.rs, g.mb.cs, g.bias, c, g.mc.rs, g.alpha[0], g.beta[0])
+        elif g.way == WAY_GRAM:
+            LOOPS.gram[g.dtype - F32](g.m, g.n, g.k, a, g.ma.rs, g.ma.cs, b, g.mb.rs, c, g.mc.rs, g.mc.cs, g.alpha[0], g.beta[0])
         elif g.way == WAY_INTEGER:
             LOOPS.integer[log2_size(g.dtype)](g.m, g.n, g.k, a, g.ma.rs, g.ma.cs, b, g.mb.rs, g.mb.cs, c, g.mc.rs, g.mc.cs, g.integer_alpha, g.integer_beta)
         else:
@@ -176,14 +185,18 @@ cdef inline int log2_size(int dtype) noexcept nogil:
 
 cdef inline void skinny(Gemm* g, char* a, char* b, char* c, int64_t begin, int64_t end) noexcept nogil:
     """The columns begin..end of a GEMM of few rows (GEMV-like), some rows at a time."""
-    cdef bint by_cols = g.mb.cs == 1 and (g.mb.rs != 1 or g.n > 1)
-    cdef int64_t size = ITEM_SIZE[g.dtype], at_once = 4 if not by_cols else 12 if g.m <= 12 else 8, left = g.m, m
+    cdef bint by_cols = g.mb.cs == 1 and (g.mb.rs != 1 or g.n > 1), by_short_cols = not by_cols and 2 <= g.k <= SHALLOW
+    cdef int64_t size = ITEM_SIZE[g.dtype], at_once = 12 if g.m <= 12 else 8, left = g.m, m
+    if not by_cols and not by_short_cols:
+        at_once = 4
     b += begin * g.mb.cs * g.b_size
     c += begin * g.mc.cs * size
     while left > 0:
         m = left if left < at_once else at_once
         if by_cols:
             LOOPS.rows_by_cols[g.stream](m, end - begin, g.k, a, g.ma.rs, b, g.mb.rs, c, g.mc.rs, g.mc.cs, g.alpha[0], g.beta[0])
+        elif by_short_cols:
+            LOOPS.rows_by_short_cols[g.stream](m, end - begin, g.k, a, g.ma.rs, b, g.mb.cs, c, g.mc.rs, g.mc.cs, g.alpha[0], g.beta[0])
         else:
             LOOPS.rows_by_rows[g.stream](m, end - begin, g.k, a, g.ma.rs, b, g.mb.cs, c, g.mc.rs, g.mc.cs, g.alpha[0], g.beta[0])
         a += m * g.ma.rs * size
@@ -206,8 +219,8 @@ cdef void tile_rows_task(void* context, int64_t begin, int64_t end) noexcept nog
 cdef void narrow_task(void* context, int64_t begin, int64_t end) noexcept nogil:
     cdef Gemm* g = <Gemm*>context
     cdef int64_t size = ITEM_SIZE[g.dtype]
-    LOOPS.narrow[g.dtype - F32](end - begin, g.n, g.k, g.a + begin * g.ma.rs * size, g.ma.rs, g.b, g.mb.rs, g.mb.cs, g.c + begin * g.mc.rs * size,
-                               g.mc.rs, g.alpha[0], g.beta[0])
+    LOOPS.narrow[g.dtype - F32](end - begin, g.n, g.k, g.a + begin * g.ma.rs * size, g.ma.rs, g.b, g.mb.rs, g.mb.cs, g.bias,
+                              g.c + begin * g.mc.rs * size, g.mc.rs, g.alpha[0], g.beta[0])
 
 
 cdef void tile_columns_task(void* context, int64_t begin, int64_t end) noexcept nogil:
@@ -227,6 +240,16 @@ cdef void deep_task(void* context, int64_t begin, int64_t end) noexcept nogil:
                                   g.b + i * DEEP * g.mb.rs * size, g.mb.rs, g.mb.cs, g.splits + i * g.m * g.n * size, g.n, g.alpha[0], 0)
 
 
+cdef void gram_task(void* context, int64_t begin, int64_t end) noexcept nogil:
+    """The same of a GEMM of few rows and few columns."""
+    cdef Gemm* g = <Gemm*>context
+    cdef int64_t size = ITEM_SIZE[g.dtype], i, depth
+    for i in range(begin, end):
+        depth = g.k - i * GRAM_DEPTH
+        LOOPS.gram[g.dtype - F32](g.m, g.n, depth if depth < GRAM_DEPTH else GRAM_DEPTH, g.a + i * GRAM_DEPTH * g.ma.cs * size, g.ma.rs, g.ma.cs,
+                                  g.b + i * GRAM_DEPTH * g.mb.rs * size, g.mb.rs, g.splits + i * g.m * g.n * size, g.n, 1, g.alpha[0], 0)
+
+
 cdef void add_pieces(Gemm* g, int64_t splits) noexcept nogil:
     cdef int64_t i, row, j
     cdef float* f
@@ -236,11 +259,11 @@ cdef void add_pieces(Gemm* g, int64_t splits) noexcept nogil:
             if g.dtype == F32:
                 f = <float*>g.c + row * g.mc.rs
                 for j in range(g.n):
-                    f[j] = (<float>g.beta[0] * f[j] if g.beta[0] != 0 else 0) + (<float*>g.splits)[(i * g.m + row) * g.n + j]
+                    f[j * g.mc.cs] = (<float>g.beta[0] * f[j * g.mc.cs] if g.beta[0] != 0 else 0) + (<float*>g.splits)[(i * g.m + row) * g.n + j]
             else:
                 d = <double*>g.c + row * g.mc.rs
                 for j in range(g.n):
-                    d[j] = (g.beta[0] * d[j] if g.beta[0] != 0 else 0) + (<double*>g.splits)[(i * g.m + row) * g.n + j]
+                    d[j * g.mc.cs] = (g.beta[0] * d[j * g.mc.cs] if g.beta[0] != 0 else 0) + (<double*>g.splits)[(i * g.m + row) * g.n + j]
         g.beta[0] = 1
 
 
@@ -273,6 +296,10 @@ cdef void execute(Gemm* g) noexcept nogil:
     elif g.way == WAY_DEEP:
         i = (g.k + DEEP - 1) // DEEP
         parallel_for(i, THREAD_WORK // (DEEP * g.m * g.n) + 1, 1, deep_task, g)
+        add_pieces(g, i)
+    elif g.way == WAY_GRAM:
+        i = (g.k + GRAM_DEPTH - 1) // GRAM_DEPTH
+        parallel_for(i, THREAD_WORK // (GRAM_DEPTH * g.m * NARROW) + 1, 1, gram_task, g)
         add_pieces(g, i)
     elif work > 2 * THREAD_WORK and g.way == WAY_TILES and g.dtype != C64:
         if g.m >= g.n:
@@ -332,6 +359,18 @@ cdef inline int64_t skinny_rows(const Gemm* g) noexcept nogil:
     return ROW_SKINNY if g.mb.cs == 1 else SKINNY
 
 
+cdef inline bint rows_of_few(const Mat* x, int64_t few) noexcept nogil:
+    """Whether x, of `few` columns, has its rows one after the other, each in one piece."""
+    return 1 < few <= NARROW and x.cs == 1 and x.rs >= few
+
+
+cdef inline bint is_gram(const Gemm* g) noexcept nogil:
+    """Whether many rows of few elements make few sums, and one of the operands has them in one piece."""
+    cdef Mat turned = g.ma
+    transpose_mat(&turned)
+    return g.k >= GRAM_ROWS and g.m <= NARROW and g.n <= NARROW and (rows_of_few(&g.mb, g.n) or rows_of_few(&turned, g.m))
+
+
 cdef int choose_way(const Gemm* g, int64_t work) noexcept nogil:
     """What multiplies fastest; halves have a way of their own. `work`: multiplications of an item of the batch."""
     cdef bint b_transposed = g.mb.cs != 1 and g.mb.rs == 1
@@ -341,8 +380,10 @@ cdef int choose_way(const Gemm* g, int64_t work) noexcept nogil:
         return WAY_TILES if g.dtype == C64 and work <= TINY_COMPLEX_WORK else WAY_BLAS
     if g.batch > 1 and work <= TINY_WORK:
         return WAY_TINY
-    if g.m >= NARROW_ROWS and g.n <= NARROW and 0 < g.k <= min(<int64_t>NARROW_DEPTH, NARROW_RATIO * g.n) and (g.ma.cs == 1 or g.k == 1) and (g.mc.cs == 1 and g.mc.rs >= g.n or g.n == 1):
+    if g.m >= NARROW_ROWS and 1 < g.n <= NARROW and 0 < g.k <= min(<int64_t>NARROW_DEPTH, NARROW_RATIO * g.n) and (g.ma.cs == 1 or g.k == 1) and (g.mc.cs == 1 and g.mc.rs >= g.n or g.n == 1):
         return WAY_NARROW
+    if is_gram(g):
+        return WAY_GRAM
     if g.m * g.n <= 4 and g.k >= 128:
         return WAY_SKINNY        # a tile would add along the depth one by one
     if work <= TILES_WORK and b_transposed and g.m > FEW and g.n > SKINNY and g.k >= 16 and work > TURNED_WORK:
@@ -360,7 +401,7 @@ cdef int gemm(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* 
               TensorBase d, const Mat* md) except -1:
     cdef Gemm g
     cdef TensorBase temporary
-    cdef int64_t work
+    cdef int64_t work, splits
     cdef Mat mt
     cdef bint keep = d is not None and (beta.i != 0 if beta.kind <= 1 else (beta.d != 0 or beta.kind == 3 and beta.im != 0))
     cdef bint added = d is out
@@ -389,7 +430,11 @@ cdef int gemm(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* 
     g.way = choose_way(&g, work)
     if g.way == WAY_PACKED:
         return gemm_packed(name, out, mo, a, ma, b, mb, alpha, beta, d if keep else None, md, GEMM_IDENTITY)
-    if keep and not added:
+    g.bias = NULL
+    if keep and g.way == WAY_NARROW and g.batch == 1 and d.ndim == 1 and d.numel == g.n and d.contiguous:
+        memcpy(g.bias_row, data_of(d), g.n * ITEM_SIZE[g.dtype])
+        g.bias = <char*>g.bias_row
+    elif keep and not added:
         copy_addend(out, d, g.n)
     if is_blas_type(g.dtype):
         if g.way == WAY_SKINNY or g.way == WAY_BLAS:
@@ -405,24 +450,26 @@ cdef int gemm(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* 
     g.b = data_of(b)
     g.c = data_of(out)
     if is_blas_type(g.dtype):
-        if g.way != WAY_NARROW and g.way != WAY_TINY and (g.mc.cs != 1 or g.mc.rs < g.n):
+        if g.way == WAY_GRAM:
+            if not rows_of_few(&g.mb, g.n):
+                turn(&g)
+        elif g.way != WAY_NARROW and g.way != WAY_TINY and (g.mc.cs != 1 or g.mc.rs < g.n):
             turn(&g)
         if g.way == WAY_SKINNY:
             if g.m > skinny_rows(&g):
                 turn(&g)
             if g.ma.cs != 1 and g.k > 1:            # the few rows have to lie one after the other
                 return gemm_of_packed_rows(&g, a, b, out)
-            if g.m > 1 and g.k <= SHALLOW and g.mb.rs == 1 and g.mb.cs != 1 and g.k > 1:
-                return gemm_of_turned_columns(&g, a, b, out)
         elif g.way == WAY_BLAS:
             blas_load()
             if not blas_fits(g.m, g.n, g.k, g.ma.rs if g.ma.cs == 1 else g.ma.cs, g.mb.rs if g.mb.cs == 1 else g.mb.cs, g.mc.rs):
                 raise RuntimeError(f"{name}: matrices ({g.m}, {g.k}) and ({g.k}, {g.n}) are too large for 32-bit BLAS")
     g.splits = NULL
-    if g.way == WAY_DEEP:
-        g.splits = <char*>malloc((g.k + DEEP - 1) // DEEP * g.m * g.n * ITEM_SIZE[g.dtype])
+    if g.way == WAY_DEEP or g.way == WAY_GRAM and g.batch == 1:
+        splits = (g.k + DEEP - 1) // DEEP if g.way == WAY_DEEP else (g.k + GRAM_DEPTH - 1) // GRAM_DEPTH
+        g.splits = <char*>malloc(splits * g.m * g.n * ITEM_SIZE[g.dtype])
         if g.splits == NULL:
-            raise MemoryError(f"{name}: no memory for {(g.k + DEEP - 1) // DEEP} partial products of {g.m} x {g.n}")
+            raise MemoryError(f"{name}: no memory for {splits} partial products of {g.m} x {g.n}")
     run(&g, work, a, b, out)
     free(g.splits)
     return 0
@@ -464,14 +511,6 @@ cdef int gemm_of_packed_rows(Gemm* g, TensorBase a, TensorBase b, TensorBase out
     cdef TensorBase rows = dense_copy(a if first else b, &g.ma, g.batch, g.m, g.k)
     g.a = data_of(rows)
     return run(g, g.m * g.n * g.k, rows, b if first else a, out)
-
-
-cdef int gemm_of_turned_columns(Gemm* g, TensorBase a, TensorBase b, TensorBase out) except -1:
-    """A skinny GEMM over many short columns (in g.b) that lie one after the other: they are copied into rows."""
-    cdef bint second = g.b == data_of(b)
-    cdef TensorBase rows = dense_copy(b if second else a, &g.mb, g.batch, g.k, g.n)
-    g.b = data_of(rows)
-    return run(g, g.m * g.n * g.k, a if second else b, rows, out)
 
 
 cdef int gemm_half_rows(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* ma, TensorBase b, const Mat* mb, const Scalar* alpha,

@@ -80,7 +80,10 @@ def rows() -> list[Row]:
     for m, k, n in ((1, 4096, 4096), (4, 4096, 4096), (4096, 4096, 4), (4096, 16, 4096), (64, 65536, 64)):
         found.append(row(f"{m}x{k}x{n}", _product(m, k, n), _product_numpy(m, k, n)))
     found += [row(f"{m}x{k}x{n}", _product(m, k, n), _product_numpy(m, k, n)) for m, k, n in ((20000, 3, 3), (20000, 10, 10), (20000, 64, 3))]
+    found += [row(f"{m}x{k}x{n}", _product(m, k, n), _product_numpy(m, k, n)) for m, k, n in ((3, 3, 20000), (8, 16, 20000))]
+    found += [row(f"A.t() @ B {m}x{k}x{n}", _product(m, k, n, True), _product_numpy(m, k, n, True)) for m, k, n in ((3, 20000, 3), (16, 20000, 3), (16, 20000, 16))]
     found += [
+        row("A @ B.t() 8x8x20000", _product(8, 8, 20000, False, True), _product_numpy(8, 8, 20000, False, True)),
         row("A @ B.t() 3x3x20000", _product(3, 3, 20000, False, True), _product_numpy(3, 3, 20000, False, True)),
         row("matrix-vector 4096", _vector(4096)),
         row("linear 1x4096x4096", _linear(1, 4096, 4096)),
