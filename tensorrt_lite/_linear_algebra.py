@@ -333,7 +333,7 @@ def linalg_pinv(A: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any
     A = _computed_in(A, out)
     if not A.numel():
         result = A.transpose(-2, -1) @ A.new_zeros((*A.shape[:-1], A.shape[-2]))
-    elif A.requires_grad and _grad_enabled() or get_tangent(A) is not None or is_transformed([A]):
+    elif _is_differentiated([A]):
         from tensorrt_lite.linalg._functions import Pinv
 
         result = Pinv.apply(A, atol, rtol, hermitian)
@@ -342,10 +342,11 @@ def linalg_pinv(A: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any
     return deliver_result("linalg_pinv", result, out)
 
 
-def _grad_enabled() -> bool:
+def _is_differentiated(tensors: list[Any]) -> bool:
+    """Whether an operator of these is recorded, has tangents to carry or runs in a transform."""
     from tensorrt_lite._C.core.dispatch import is_grad_enabled
 
-    return is_grad_enabled()
+    return is_grad_enabled() and any(t.requires_grad for t in tensors) or any(get_tangent(t) is not None for t in tensors) or is_transformed(tensors)
 
 
 @autocast_policy(cpu="float32")
@@ -437,7 +438,7 @@ def linalg_matrix_exp(A: Any) -> Any:
     _check_number_type("linalg.matrix_exp", A)
     if not A.numel() or A.device.type == "meta":
         return A.clone()
-    if A.requires_grad and _grad_enabled() or is_transformed([A]):
+    if _is_differentiated([A]):
         from tensorrt_lite.linalg._functions import MatrixExp
 
         return MatrixExp.apply(A)
@@ -620,7 +621,10 @@ def _matrix_distances(x1: Any, x2: Any) -> Any:
     squares1, squares2 = (x1 * x1).sum(-1, True), (x2 * x2).sum(-1, True)
     left = _ops.cat((-2 * x1, squares1, _ops.ones_like(squares1)), -1)
     right = _ops.cat((x2, _ops.ones_like(squares2), squares2), -1)
-    squares = (left @ right.transpose(-2, -1)).clamp(min=0)
+    squares = left @ right.transpose(-2, -1)
+    if not _is_differentiated([x1, x2]):
+        return squares.clamp_(min=0).sqrt_()
+    squares = squares.clamp(min=0)
     # the distance of equal rows has no derivative: zero stands for it
     apart = squares > 0
     return _ops.where(apart, _ops.where(apart, squares, 1.0).sqrt(), 0.0)
