@@ -486,6 +486,83 @@ def _multiply_pair(plan: tuple[Any, ...], a: Any, b: Any) -> Any:
     return r if order is None else r.permute(order)
 
 
+def _one_plan(labels: str, output: str) -> tuple[Any, ...] | None:
+    """What makes the output of one operand, or, where `output` is as long as needed, prepares it for a product: pairs of dimensions of which a
+    diagonal is taken (it becomes the last one), dimensions that are summed, the order of the rest; None for nothing."""
+    diagonals = []
+    for x in sorted(set(labels)):
+        while labels.count(x) > 1:
+            i = labels.index(x)
+            j = labels.index(x, i + 1)
+            diagonals.append((i, j))
+            labels = labels[:i] + labels[i + 1 : j] + labels[j + 1 :] + x
+    summed = [i for i, x in enumerate(labels) if x not in output]
+    left = [x for x in labels if x in output]
+    order = None if "".join(left) == output else tuple(left.index(x) for x in output)
+    return (tuple(diagonals), summed, order) if diagonals or summed or order else None
+
+
+def _rearrange(plan: tuple[Any, ...] | None, t: Any) -> Any:
+    if plan is None:
+        return t
+    diagonals, summed, order = plan
+    for i, j in diagonals:
+        t = t.diagonal(0, i, j)
+    if summed:
+        t = t.sum(summed)
+    return t if order is None else t.permute(order)
+
+
+@lru_cache(maxsize=1024)
+def _plan(equation: str, shapes: tuple[tuple[int, ...], ...], ordered: bool) -> tuple[Any, ...] | None:
+    """How each operand is prepared, and the products of pairs: positions among what is left, to which the product is appended, and its
+    `_pair_plan`. For equations of letters, each of one size, without products that sum nothing; None for all others, also wrong ones."""
+    before, arrow, output = equation.replace(" ", "").partition("->")
+    parts = before.split(",")
+    letters = "".join(parts)
+    if letters and not (letters.isascii() and letters.isalpha()) or len(parts) != len(shapes):
+        return None
+    output = output if arrow else "".join(x for x in sorted(set(letters)) if letters.count(x) == 1)
+    if len(set(output)) != len(output) or not set(output) <= set(letters):
+        return None
+    size: dict[str, int] = {}
+    for part, shape in zip(parts, shapes):
+        if len(part) != len(shape) or any(size.setdefault(x, n) != n for x, n in zip(part, shape)):
+            return None
+    if len(parts) == 1:
+        return [_one_plan(parts[0], output)], ()
+    prepared = []
+    for i, part in enumerate(parts):
+        kept = set(output).union(*parts[:i], *parts[i + 1 :])
+        wanted = "".join(x for x in dict.fromkeys(part) if x in kept)
+        prepared.append(_one_plan(part, wanted))
+        parts[i] = wanted
+    names = list(dict.fromkeys(output + "".join(parts)))
+    bits = [sum(1 << names.index(x) for x in part) for part in parts]
+    products = []
+    for i, j in _cheapest_pairs(bits, [size[x] for x in names], (1 << len(output)) - 1, ordered):
+        a, b = parts[i], parts[j]
+        parts = [part for k, part in enumerate(parts) if k not in (i, j)]
+        kept = set(output).union(*parts)
+        product = output if not parts else "".join([x for x in a if x in b and x in kept] + [x for x in a if x not in b] + [x for x in b if x not in a])
+        pair = _pair_plan(f"{a},{b}->{product}", tuple(size[x] for x in a), tuple(size[x] for x in b))
+        if pair is None:
+            return None
+        products.append((i, j, pair))
+        parts.append(product)
+    return prepared, products
+
+
+def _follow(plan: tuple[Any, ...], operands: Sequence[Any]) -> Any:
+    prepared, products = plan
+    left = [_rearrange(one, t) for one, t in zip(prepared, operands)]
+    for i, j, pair in products:
+        product = _multiply_pair(pair, left[i], left[j])
+        left = [t for k, t in enumerate(left) if k not in (i, j)]
+        left.append(product)
+    return left[0].view(left[0].shape) if left[0] is operands[0] else left[0]
+
+
 @autocast_policy(cuda="lower")
 def einsum(*args: Any) -> Tensor:
     """einsum(equation, *operands) or einsum(op1, sublist1, ..., [out]): sums of products over labelled dimensions."""
@@ -494,6 +571,10 @@ def einsum(*args: Any) -> Tensor:
         plan = _pair_plan(equation, tuple(tensor_argument(a, "einsum", "operands").shape), tuple(tensor_argument(b, "einsum", "operands").shape))
         if plan is not None:
             return _multiply_pair(plan, a, b)
+    if len(args) > 1 and isinstance(args[0], str) and not isinstance(args[1], (list, tuple)):
+        plan = _plan(args[0], tuple([tuple(tensor_argument(t, "einsum", "operands").shape) for t in args[1:]]), _in_order())
+        if plan is not None:
+            return _follow(plan, args[1:])
     inputs: list[list[int]] = []
     output = None
     if not args:
@@ -538,17 +619,22 @@ def _kept(dims: int, others: Iterable[int], out: int) -> int:
     return dims & out
 
 
-def _cheapest_pairs(dims: list[int], sizes: list[int], out: int) -> list[tuple[int, int]]:
-    """The pairs to multiply, each by positions in the list of what is left, to which its product is appended. The cost of a pair
-    is the number of its multiplications."""
+def _in_order() -> bool:
+    """Whether operands are multiplied as they come, whatever it costs."""
     from tensorrt_lite.backends import opt_einsum
 
+    return not opt_einsum.enabled
+
+
+def _cheapest_pairs(dims: list[int], sizes: list[int], out: int, ordered: bool) -> list[tuple[int, int]]:
+    """The pairs to multiply, each by positions in the list of what is left, to which its product is appended. The cost of a pair
+    is the number of its multiplications. `ordered`: from left to right."""
     n = len(dims)
     left_to_right, first = 0, dims[0]
     for i in range(1, n):
         left_to_right += _extent(first | dims[i], sizes)
         first = _kept(first | dims[i], dims[i + 1 :], out)
-    if n < 3 or left_to_right < _SMALL_CONTRACTION or not opt_einsum.enabled:
+    if n < 3 or left_to_right < _SMALL_CONTRACTION or ordered:
         return [(0, 1)] + [(i, 0) for i in range(n - 2, 0, -1)]
     if n > _EXACT_OPERANDS:
         return _greedy_pairs(dims, sizes, out)
@@ -610,7 +696,7 @@ def _multiply_out(operands: list[Any], sizes: list[int], n_out: int) -> Any:
         return operands[0].sum(list(range(n_out, n)), keepdim=True) if n_out < n else operands[0]
     dims = [sum(1 << p for p in range(n) if t.shape[p] != 1) for t in operands]
     out = (1 << n_out) - 1
-    for i, j in _cheapest_pairs(dims, sizes, out):
+    for i, j in _cheapest_pairs(dims, sizes, out, _in_order()):
         a, b, union = operands[i], operands[j], dims[i] | dims[j]
         operands = [t for k, t in enumerate(operands) if k not in (i, j)]
         dims = [x for k, x in enumerate(dims) if k not in (i, j)]

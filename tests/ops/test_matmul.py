@@ -488,6 +488,27 @@ def test_einsum_of_many_operands(operands):
         assert got.shape == expected.shape and np.allclose(got, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max(initial=1)), equation
 
 
+@pytest.mark.parametrize("operands", [1, 2, 3])
+def test_einsum_of_repeated_and_lonely_labels(operands):
+    """Diagonals, labels of one operand that the output lacks, elementwise factors, outputs in any order; views where NumPy has them."""
+    rng = np.random.default_rng(operands)
+    sizes = dict(zip("abcd", (3, 2, 4, 1)))
+    for _ in range(150):
+        parts = ["".join(rng.choice(list(sizes), rng.integers(0, 5))) for _ in range(operands)]
+        letters = sorted(set("".join(parts)))
+        equation = ",".join(parts) + "->" + "".join(rng.permutation(letters)[: rng.integers(0, len(letters) + 1)])
+        arrays = [rng.standard_normal([sizes[x] for x in part]) for part in parts]
+        tensors = [trt.tensor(x) for x in arrays]
+        expected, got = np.einsum(equation, *arrays), trt.einsum(equation, *tensors)
+        assert got.shape == expected.shape and np.allclose(got.numpy(), expected, rtol=1e-12, atol=1e-12), equation
+        assert got is not tensors[0], equation
+        if operands == 1 and expected.base is not None:
+            assert got.untyped_storage().data_ptr() == tensors[0].untyped_storage().data_ptr(), equation
+    x = trt.zeros(3, 3)
+    trt.einsum("ii->i", x).fill_(1)
+    assert trt.equal(x, trt.eye(3))
+
+
 def test_an_exponent_that_lies_about_its_sign_is_its_value():
     class Liar(int):
         def __lt__(self, other):
