@@ -15,6 +15,9 @@ enum { SOFTMAX_STAGED_ROW = 4096, SOFTMAX_CACHED_ROW = 65536, SOFTMAX_CACHED_ROW
 enum { SOFTMAX_SHORT = 24, SOFTMAX_FEW = 64, SOFTMAX_LANES = 64, SOFTMAX_NARROW = 16 };
 /* A kernel keeps at most this on its stack: a thread may have 128 KB in all. */
 enum { SOFTMAX_STACK = 32768 };
+/* Narrow columns too long to be gathered: so many rows lie side by side, as more columns, whose sums are added up. */
+#define SOFTMAX_FOLD(T, inner, stride, second, third)                                               \
+    ((inner) < SOFTMAX_NARROW && (stride) == (inner) * (int64_t)sizeof(T) && (second) == (stride) && (third) == (stride) ? SOFTMAX_COLUMNS / (inner) : 1)
 _Static_assert(SOFTMAX_FEW * SOFTMAX_LANES <= SOFTMAX_STAGED_ROW && SOFTMAX_STAGED_ROW * 8 <= SOFTMAX_STACK, "one buffer serves rows and lanes");
 
 #define DEFINE_SOFTMAX_ROW(C)                                                                       \
@@ -159,32 +162,65 @@ KERNEL_INLINE f64 softmax_sum(const logsumexp_state* s) { return isinf(s->max) ?
             }                                                                                       \
         }                                                                                           \
     }                                                                                               \
-    KERNEL_FN void OP##_##T##_cols(const char* in, int64_t in_outer_stride, int64_t in_stride, char* out, \
-                                   int64_t out_outer_stride, int64_t out_stride, int64_t n, int64_t inner, \
+    /* columns of few elements, w of them side by side */                                           \
+    KERNEL_ONCE void OP##_##T##_few(const char* in, int64_t in_stride, char* out, int64_t out_stride, int64_t n, int64_t w) {\
+        C lanes[SOFTMAX_SHORT * SOFTMAX_LANES];                                                     \
+        for (int64_t c = 0; c < w; c += SOFTMAX_LANES, in += SOFTMAX_LANES * sizeof(T), out += SOFTMAX_LANES * sizeof(T)) {\
+            int64_t m = min_i64(SOFTMAX_LANES, w - c);                                              \
+            if (m < SOFTMAX_LANES) memset(lanes, 0, (size_t)n * SOFTMAX_LANES * sizeof(C));         \
+            for (int64_t i = 0; i < n; i++)                                                         \
+                VECTORIZE for (int64_t k = 0; k < m; k++) lanes[i * SOFTMAX_LANES + k] = load_##T(in + i * in_stride + k * (int64_t)sizeof(T));\
+            OP##_short_##C(lanes, n);                                                               \
+            for (int64_t i = 0; i < n; i++)                                                         \
+                VECTORIZE for (int64_t k = 0; k < m; k++) store_##T(out + i * out_stride + k * (int64_t)sizeof(T), lanes[i * SOFTMAX_LANES + k]);\
+        }                                                                                           \
+    }                                                                                               \
+    /* n rows of w values of their columns, whose maximum and factor are known */                   \
+    KERNEL_INLINE void OP##_##T##_finish(const char* p, int64_t in_stride, char* q, int64_t out_stride, int64_t n, int64_t w, const C* max,\
+                                         const C* factor) {                                         \
+        C xbuf[SOFTMAX_COLUMNS], ybuf[SOFTMAX_COLUMNS];                                             \
+        for (int64_t r = 0; r < n; r++) {                                                           \
+            const C* x = stage_##T(p + r * in_stride, sizeof(T), w, xbuf);                          \
+            C* y = OUT_RUN(T, C, DIRECT, q + r * out_stride, ybuf);                                 \
+            VECTORIZE for (int64_t c = 0; c < w; c++) y[c] = COLUMN_VALUE_##OP(C, x[c] - max[c], factor[c]);\
+            OUT_DONE(T, DIRECT, q + r * out_stride, y, w);                                          \
+        }                                                                                           \
+    }                                                                                               \
+    KERNEL_FN void OP##_##T##_cols(const char* in, int64_t in_outer_stride, int64_t in_stride, char* out,\
+                                   int64_t out_outer_stride, int64_t out_stride, int64_t n, int64_t inner,\
                                    int64_t items_begin, int64_t items_end) {                        \
         if (inner < SOFTMAX_NARROW && n <= SOFTMAX_STAGED_ROW) {                                    \
-            OP##_##T##_narrow(in, in_outer_stride, in_stride, out, out_outer_stride, out_stride, n, inner, \
+            OP##_##T##_narrow(in, in_outer_stride, in_stride, out, out_outer_stride, out_stride, n, inner,\
                               items_begin * inner, items_end * inner);                              \
             return;                                                                                 \
         }                                                                                           \
-        C max[SOFTMAX_COLUMNS], sum[SOFTMAX_COLUMNS], xbuf[SOFTMAX_COLUMNS], ybuf[SOFTMAX_COLUMNS]; \
-        int64_t blocks = (inner + SOFTMAX_COLUMNS - 1) / SOFTMAX_COLUMNS;                           \
+        C max[SOFTMAX_COLUMNS], sum[SOFTMAX_COLUMNS];                                               \
+        int64_t blocks = (inner + SOFTMAX_COLUMNS - 1) / SOFTMAX_COLUMNS, fold = SOFTMAX_FOLD(T, inner, in_stride, out_stride, out_stride);\
         for (int64_t item = items_begin; item < items_end; item++) {                                \
             int64_t outer = item / blocks, c0 = item % blocks * SOFTMAX_COLUMNS;                    \
-            int64_t w = min_i64(SOFTMAX_COLUMNS, inner - c0);                                       \
-            const char* p = in + outer * in_outer_stride + c0 * (int64_t)sizeof(T);                 \
+            int64_t w = min_i64(SOFTMAX_COLUMNS, inner - c0) * fold, rows = n / fold, rest = n % fold;\
+            const char *p = in + outer * in_outer_stride + c0 * (int64_t)sizeof(T), *end = p + rows * fold * in_stride;\
             char* q = out + outer * out_outer_stride + c0 * (int64_t)sizeof(T);                     \
-            column_max_and_exp_sum_##T(p, in_stride, n, w, max, sum);                               \
+            if (n <= SOFTMAX_SHORT) {                                                               \
+                OP##_##T##_few(p, in_stride, q, out_stride, n, w);                                  \
+                continue;                                                                           \
+            }                                                                                       \
+            column_max_and_exp_sum_##T(p, in_stride * fold, rows, w, max, sum);                     \
+            for (int64_t c = 0; c < inner && fold > 1; c++) {                                       \
+                logsumexp_state s = {max[c], sum[c]};                                               \
+                for (int64_t k = 1; k < fold; k++) logsumexp_merge(&s, &(logsumexp_state){max[c + k * inner], sum[c + k * inner]});\
+                for (int64_t r = 0; r < rest; r++) {                                                \
+                    f64 x = load_##T(end + r * in_stride + c * (int64_t)sizeof(T));                 \
+                    logsumexp_merge(&s, &(logsumexp_state){x, exp(x - finite_shift(x))});           \
+                }                                                                                   \
+                for (int64_t k = 0; k < fold; k++) max[c + k * inner] = (C)s.max, sum[c + k * inner] = (C)s.sum;\
+            }                                                                                       \
             for (int64_t c = 0; c < w; c++) {                                                       \
                 f64 s = ABSOLUTE(max[c]) == (C)INFINITY ? NAN : sum[c];                             \
                 sum[c] = (C)COLUMN_FACTOR_##OP(s);                                                  \
             }                                                                                       \
-            for (int64_t r = 0; r < n; r++) {                                                       \
-                const C* x = stage_##T(p + r * in_stride, sizeof(T), w, xbuf);                      \
-                C* y = OUT_RUN(T, C, DIRECT, q + r * out_stride, ybuf);                             \
-                VECTORIZE for (int64_t c = 0; c < w; c++) y[c] = COLUMN_VALUE_##OP(C, x[c] - max[c], sum[c]); \
-                OUT_DONE(T, DIRECT, q + r * out_stride, y, w);                                      \
-            }                                                                                       \
+            OP##_##T##_finish(p, in_stride * fold, q, out_stride * fold, rows, w, max, sum);        \
+            if (rest) OP##_##T##_finish(end, 0, q + rows * fold * out_stride, 0, 1, rest * inner, max, sum);\
         }                                                                                           \
     }
 #define COLUMN_FACTOR_softmax(s) (1.0 / (s))
@@ -225,6 +261,25 @@ KERNEL_INLINE f64 softmax_sum(const logsumexp_state* s) { return isinf(s->max) ?
             }                                                                                       \
         }                                                                                           \
     }                                                                                               \
+    KERNEL_INLINE void OP##_##T##_add_terms(const char* grad, int64_t grad_stride, const char* result, int64_t result_stride, int64_t n, int64_t w,\
+                                            f64* total) {                                           \
+        C gbuf[SOFTMAX_COLUMNS], ybuf[SOFTMAX_COLUMNS];                                             \
+        for (int64_t r = 0; r < n; r++) {                                                           \
+            const C *g = stage_##T(grad + r * grad_stride, sizeof(T), w, gbuf), *y = stage_##T(result + r * result_stride, sizeof(T), w, ybuf);\
+            (void)y;                                                                                \
+            VECTORIZE for (int64_t c = 0; c < w; c++) total[c] += TERM_##OP(C, g[c], y[c]);         \
+        }                                                                                           \
+    }                                                                                               \
+    KERNEL_INLINE void OP##_backward_##T##_finish(const char* grad, int64_t grad_stride, const char* result, int64_t result_stride, char* out,\
+                                                  int64_t out_stride, int64_t n, int64_t w, const C* dot) {\
+        C gbuf[SOFTMAX_COLUMNS], ybuf[SOFTMAX_COLUMNS], dbuf[SOFTMAX_COLUMNS];                      \
+        for (int64_t r = 0; r < n; r++) {                                                           \
+            const C *g = stage_##T(grad + r * grad_stride, sizeof(T), w, gbuf), *y = stage_##T(result + r * result_stride, sizeof(T), w, ybuf);\
+            C* d = OUT_RUN(T, C, DIRECT, out + r * out_stride, dbuf);                               \
+            VECTORIZE for (int64_t c = 0; c < w; c++) d[c] = GRAD_##OP(C, g[c], y[c], dot[c]);      \
+            OUT_DONE(T, DIRECT, out + r * out_stride, d, w);                                        \
+        }                                                                                           \
+    }                                                                                               \
     KERNEL_FN void OP##_backward_##T##_cols(const char* grad, int64_t grad_outer_stride, int64_t grad_stride, \
                                             const char* result, int64_t result_outer_stride, int64_t result_stride, \
                                             char* out, int64_t out_outer_stride, int64_t out_stride, int64_t n, \
@@ -243,29 +298,21 @@ KERNEL_INLINE f64 softmax_sum(const logsumexp_state* s) { return isinf(s->max) ?
             }                                                                                       \
             return;                                                                                 \
         }                                                                                           \
-        C gbuf[SOFTMAX_COLUMNS], ybuf[SOFTMAX_COLUMNS], dbuf[SOFTMAX_COLUMNS], dot[SOFTMAX_COLUMNS]; \
+        C dot[SOFTMAX_COLUMNS];                                                                     \
         f64 total[SOFTMAX_COLUMNS];                                                                 \
-        int64_t blocks = (inner + SOFTMAX_COLUMNS - 1) / SOFTMAX_COLUMNS;                           \
+        int64_t blocks = (inner + SOFTMAX_COLUMNS - 1) / SOFTMAX_COLUMNS, fold = SOFTMAX_FOLD(T, inner, grad_stride, result_stride, out_stride);\
         for (int64_t item = items_begin; item < items_end; item++) {                                \
             int64_t outer = item / blocks, c0 = item % blocks * SOFTMAX_COLUMNS;                    \
-            int64_t w = min_i64(SOFTMAX_COLUMNS, inner - c0), at = c0 * (int64_t)sizeof(T);         \
-            const char *gp = grad + outer * grad_outer_stride + at, *yp = result + outer * result_outer_stride + at; \
+            int64_t w = min_i64(SOFTMAX_COLUMNS, inner - c0) * fold, at = c0 * (int64_t)sizeof(T), rows = n / fold, rest = n % fold * inner;\
+            const char *gp = grad + outer * grad_outer_stride + at, *yp = result + outer * result_outer_stride + at;\
             char* q = out + outer * out_outer_stride + at;                                          \
             for (int64_t c = 0; c < w; c++) total[c] = 0;                                           \
-            for (int64_t r = 0; r < n; r++) {                                                       \
-                const C* g = stage_##T(gp + r * grad_stride, sizeof(T), w, gbuf);                   \
-                const C* y = stage_##T(yp + r * result_stride, sizeof(T), w, ybuf);                 \
-                (void)y;                                                                            \
-                VECTORIZE for (int64_t c = 0; c < w; c++) total[c] += TERM_##OP(C, g[c], y[c]);     \
-            }                                                                                       \
-            for (int64_t c = 0; c < w; c++) dot[c] = (C)total[c];                                   \
-            for (int64_t r = 0; r < n; r++) {                                                       \
-                const C* g = stage_##T(gp + r * grad_stride, sizeof(T), w, gbuf);                   \
-                const C* y = stage_##T(yp + r * result_stride, sizeof(T), w, ybuf);                 \
-                C* d = OUT_RUN(T, C, DIRECT, q + r * out_stride, dbuf);                             \
-                VECTORIZE for (int64_t c = 0; c < w; c++) d[c] = GRAD_##OP(C, g[c], y[c], dot[c]);  \
-                OUT_DONE(T, DIRECT, q + r * out_stride, d, w);                                      \
-            }                                                                                       \
+            OP##_##T##_add_terms(gp, grad_stride * fold, yp, result_stride * fold, rows, w, total); \
+            if (rest) OP##_##T##_add_terms(gp + rows * fold * grad_stride, 0, yp + rows * fold * result_stride, 0, 1, rest, total);\
+            for (int64_t c = inner; c < w && fold > 1; c++) total[c % inner] += total[c];           \
+            for (int64_t c = 0; c < w; c++) dot[c] = (C)total[fold > 1 ? c % inner : c];            \
+            OP##_backward_##T##_finish(gp, grad_stride * fold, yp, result_stride * fold, q, out_stride * fold, rows, w, dot);\
+            if (rest) OP##_backward_##T##_finish(gp + rows * fold * grad_stride, 0, yp + rows * fold * result_stride, 0, q + rows * fold * out_stride, 0, 1, rest, dot);\
         }                                                                                           \
     }
 
