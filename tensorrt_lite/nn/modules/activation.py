@@ -29,35 +29,63 @@ class _Inplace(TensorModule):
 
 
 class ReLU(_Inplace):
-    """max(0, x)."""
+    """max(0, x).
+
+    >>> import tensorrt_lite as trt
+    >>> x = trt.tensor([-1.0, 0.0, 2.0])
+    >>> trt.nn.ReLU()(x)
+    tensor([0., 0., 2.])
+    >>> trt.nn.ReLU(inplace=True)(x) is x, x.tolist()
+    (True, [0.0, 0.0, 2.0])
+    """
 
     def forward(self, input: Any) -> Any:
         return _ops.relu_(input) if self.inplace else _ops.relu(input)
 
 
 class SELU(_Inplace):
-    """The self-normalising ELU (Klambauer et al. 2017)."""
+    """The self-normalising ELU (Klambauer et al. 2017).
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.SELU()(trt.tensor([-100.0, -1.0, 0.0, 1.0]))
+    tensor([-1.7581, -1.1113,  0.0000,  1.0507])
+    """
 
     def forward(self, input: Any) -> Any:
         return F.selu(input, self.inplace)
 
 
 class SiLU(_Inplace):
-    """x * sigmoid(x)."""
+    """x * sigmoid(x).
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.SiLU()(trt.tensor([-1.0, 0.0, 1.0]))
+    tensor([-0.2689,  0.0000,  0.7311])
+    """
 
     def forward(self, input: Any) -> Any:
         return F.silu(input, self.inplace)
 
 
 class Mish(_Inplace):
-    """x * tanh(softplus(x))."""
+    """x * tanh(softplus(x)).
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.Mish()(trt.tensor([-1.0, 0.0, 1.0]))
+    tensor([-0.3034,  0.0000,  0.8651])
+    """
 
     def forward(self, input: Any) -> Any:
         return F.mish(input, self.inplace)
 
 
 class Hardswish(_Inplace):
-    """x * relu6(x + 3) / 6."""
+    """x * relu6(x + 3) / 6.
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.Hardswish()(trt.tensor([-1.5, 0.0, 1.5, 3.0]))
+    tensor([-0.3750,  0.0000,  1.1250,  3.0000])
+    """
 
     def forward(self, input: Any) -> Any:
         return F.hardswish(input, self.inplace)
@@ -67,7 +95,12 @@ class Hardswish(_Inplace):
 
 
 class Hardsigmoid(_Inplace):
-    """x / 6 + 1 / 2 clamped to [0, 1]."""
+    """x / 6 + 1 / 2 clamped to [0, 1].
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.Hardsigmoid()(trt.tensor([-3.0, 0.0, 1.5, 4.0]))
+    tensor([0.0000, 0.5000, 0.7500, 1.0000])
+    """
 
     def forward(self, input: Any) -> Any:
         return F.hardsigmoid(input, self.inplace)
@@ -77,7 +110,12 @@ class Hardsigmoid(_Inplace):
 
 
 class Threshold(TensorModule):
-    """x where x > threshold, else value."""
+    """x where x > threshold, else value.
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.Threshold(threshold=1.0, value=-5.0)(trt.tensor([0.5, 1.0, 1.5]))
+    tensor([-5.0000, -5.0000,  1.5000])
+    """
 
     __constants__ = ["threshold", "value", "inplace"]
 
@@ -95,7 +133,15 @@ class Threshold(TensorModule):
 
 
 class RReLU(TensorModule):
-    """Leaky ReLU whose slope is drawn from U(lower, upper) in training, their mean in evaluation."""
+    """Leaky ReLU whose slope is drawn from U(lower, upper) in training, their mean in evaluation.
+
+    >>> import tensorrt_lite as trt
+    >>> rrelu = trt.nn.RReLU(lower=0.25, upper=0.5)
+    >>> -4 <= rrelu(trt.tensor(-8.0)).item() <= -2
+    True
+    >>> rrelu.eval()(trt.tensor([-8.0, 8.0]))
+    tensor([-3.,  8.])
+    """
 
     __constants__ = ["lower", "upper", "inplace"]
 
@@ -113,7 +159,14 @@ class RReLU(TensorModule):
 
 
 class Hardtanh(TensorModule):
-    """x clamped to [min_val, max_val]."""
+    """x clamped to [min_val, max_val].
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.Hardtanh()(trt.tensor([-3.0, 0.5, 3.0]))
+    tensor([-1.0000,  0.5000,  1.0000])
+    >>> trt.nn.Hardtanh(min_val=0.0, max_val=2.0)(trt.tensor([-3.0, 0.5, 3.0]))
+    tensor([0.0000, 0.5000, 2.0000])
+    """
 
     __constants__ = ["min_val", "max_val", "inplace"]
 
@@ -147,7 +200,12 @@ class Hardtanh(TensorModule):
 
 
 class ReLU6(Hardtanh):
-    """min(max(0, x), 6)."""
+    """min(max(0, x), 6).
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.ReLU6()(trt.tensor([-1.0, 3.0, 8.0]))
+    tensor([0., 3., 6.])
+    """
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__(0.0, 6.0, inplace)
@@ -169,21 +227,36 @@ class _Alpha(TensorModule):
 
 
 class ELU(_Alpha):
-    """x where x > 0, else alpha * (exp(x) - 1)."""
+    """x where x > 0, else alpha * (exp(x) - 1).
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.ELU(alpha=0.5)(trt.tensor([-100.0, -1.0, 2.0]))
+    tensor([-0.5000, -0.3161,  2.0000])
+    """
 
     def forward(self, input: Any) -> Any:
         return F.elu(input, self.alpha, self.inplace)
 
 
 class CELU(_Alpha):
-    """max(0, x) + min(0, alpha * (exp(x / alpha) - 1))."""
+    """max(0, x) + min(0, alpha * (exp(x / alpha) - 1)).
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.CELU(alpha=2.0)(trt.tensor([-100.0, -1.0, 2.0]))
+    tensor([-2.0000, -0.7869,  2.0000])
+    """
 
     def forward(self, input: Any) -> Any:
         return F.celu(input, self.alpha, self.inplace)
 
 
 class LeakyReLU(TensorModule):
-    """x where x > 0, else negative_slope * x."""
+    """x where x > 0, else negative_slope * x.
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.LeakyReLU(negative_slope=0.1)(trt.tensor([-2.0, 0.0, 2.0]))
+    tensor([-0.2000,  0.0000,  2.0000])
+    """
 
     __constants__ = ["inplace", "negative_slope"]
 
@@ -200,42 +273,75 @@ class LeakyReLU(TensorModule):
 
 
 class Sigmoid(TensorModule):
-    """1 / (1 + exp(-x))."""
+    """1 / (1 + exp(-x)).
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.Sigmoid()(trt.tensor([-2.0, 0.0, 2.0]))
+    tensor([0.1192, 0.5000, 0.8808])
+    """
 
     def forward(self, input: Any) -> Any:
         return input.sigmoid()
 
 
 class Tanh(TensorModule):
-    """tanh(x)."""
+    """tanh(x).
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.Tanh()(trt.tensor([-1.0, 0.0, 1.0]))
+    tensor([-0.7616,  0.0000,  0.7616])
+    """
 
     def forward(self, input: Any) -> Any:
         return input.tanh()
 
 
 class LogSigmoid(TensorModule):
-    """log(1 / (1 + exp(-x)))."""
+    """log(1 / (1 + exp(-x))).
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.LogSigmoid()(trt.tensor([-100.0, 0.0, 1.0]))
+    tensor([-100.0000,   -0.6931,   -0.3133])
+    """
 
     def forward(self, input: Any) -> Any:
         return F.logsigmoid(input)
 
 
 class Softsign(TensorModule):
-    """x / (1 + |x|)."""
+    """x / (1 + |x|).
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.Softsign()(trt.tensor([-3.0, 0.0, 1.0]))
+    tensor([-0.7500,  0.0000,  0.5000])
+    """
 
     def forward(self, input: Any) -> Any:
         return F.softsign(input)
 
 
 class Tanhshrink(TensorModule):
-    """x - tanh(x)."""
+    """x - tanh(x).
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.Tanhshrink()(trt.tensor([-1.0, 0.0, 1.0]))
+    tensor([-0.2384,  0.0000,  0.2384])
+    """
 
     def forward(self, input: Any) -> Any:
         return F.tanhshrink(input)
 
 
 class GELU(TensorModule):
-    """x * Phi(x), Phi the normal distribution function; approximate="tanh" uses its tanh form."""
+    """x * Phi(x), Phi the normal distribution function; approximate="tanh" uses its tanh form.
+
+    >>> import tensorrt_lite as trt
+    >>> x = trt.tensor([-1.0, 0.0, 1.0])
+    >>> trt.nn.GELU()(x)
+    tensor([-0.1587,  0.0000,  0.8413])
+    >>> trt.nn.GELU(approximate="tanh")(x)
+    tensor([-0.1588,  0.0000,  0.8412])
+    """
 
     __constants__ = ["approximate"]
 
@@ -251,7 +357,14 @@ class GELU(TensorModule):
 
 
 class GLU(TensorModule):
-    """a * sigmoid(b) of the two halves of the input along `dim`."""
+    """a * sigmoid(b) of the two halves of the input along `dim`.
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.GLU(dim=-1)(trt.tensor([[3.0, 4.0, 0.0, 100.0]]))
+    tensor([[1.5000, 4.0000]])
+    >>> trt.nn.GLU(dim=1)(trt.randn(2, 6, 5)).shape
+    torch.Size([2, 3, 5])
+    """
 
     __constants__ = ["dim"]
 
@@ -267,7 +380,12 @@ class GLU(TensorModule):
 
 
 class Hardshrink(TensorModule):
-    """x where |x| > lambd, else 0."""
+    """x where |x| > lambd, else 0.
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.Hardshrink(lambd=1.0)(trt.tensor([-2.0, 0.5, 3.0]))
+    tensor([-2.,  0.,  3.])
+    """
 
     __constants__ = ["lambd"]
 
@@ -283,7 +401,12 @@ class Hardshrink(TensorModule):
 
 
 class Softshrink(TensorModule):
-    """x moved towards zero by lambd."""
+    """x moved towards zero by lambd.
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.Softshrink(lambd=1.0)(trt.tensor([-2.0, 0.5, 3.0]))
+    tensor([-1.,  0.,  2.])
+    """
 
     __constants__ = ["lambd"]
 
@@ -299,7 +422,14 @@ class Softshrink(TensorModule):
 
 
 class Softplus(TensorModule):
-    """log(1 + exp(beta * x)) / beta, the identity where beta * x > threshold."""
+    """log(1 + exp(beta * x)) / beta, the identity where beta * x > threshold.
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.Softplus()(trt.tensor([-1.0, 0.0, 1.0]))
+    tensor([0.3133, 0.6931, 1.3133])
+    >>> trt.nn.Softplus(beta=2.0, threshold=10.0)(trt.tensor([0.0, 6.0]))
+    tensor([0.3466, 6.0000])
+    """
 
     __constants__ = ["beta", "threshold"]
 
@@ -316,7 +446,15 @@ class Softplus(TensorModule):
 
 
 class PReLU(TensorModule):
-    """x where x > 0, else weight * x; weight: (1) or (C), learned."""
+    """x where x > 0, else weight * x; weight: (1) or (C), learned.
+
+    >>> import tensorrt_lite as trt
+    >>> prelu = trt.nn.PReLU(num_parameters=2, init=0.5)  # a slope for each of two channels
+    >>> prelu(trt.tensor([[-2.0, -4.0], [1.0, 3.0]])).tolist()
+    [[-1.0, -2.0], [1.0, 3.0]]
+    >>> prelu.weight.shape
+    torch.Size([2])
+    """
 
     __constants__ = ["num_parameters"]
 
@@ -339,7 +477,14 @@ class PReLU(TensorModule):
 
 
 class Softmax(TensorModule):
-    """exp(x) / sum(exp(x)) along `dim`."""
+    """exp(x) / sum(exp(x)) along `dim`.
+
+    >>> import tensorrt_lite as trt
+    >>> logits = trt.tensor([[1.0, 2.0, 5.0], [1.0, 1.0, 2.0]]).log()
+    >>> trt.nn.Softmax(dim=1)(logits)
+    tensor([[0.1250, 0.2500, 0.6250],
+            [0.2500, 0.2500, 0.5000]])
+    """
 
     __constants__ = ["dim"]
 
@@ -355,7 +500,12 @@ class Softmax(TensorModule):
 
 
 class Softmin(TensorModule):
-    """Softmax of -x along `dim`."""
+    """Softmax of -x along `dim`.
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.Softmin(dim=-1)(-trt.tensor([1.0, 2.0, 5.0]).log())
+    tensor([0.1250, 0.2500, 0.6250])
+    """
 
     __constants__ = ["dim"]
 
@@ -371,7 +521,13 @@ class Softmin(TensorModule):
 
 
 class LogSoftmax(TensorModule):
-    """log of Softmax along `dim`."""
+    """log of Softmax along `dim`.
+
+    >>> import tensorrt_lite as trt
+    >>> log_probs = trt.nn.LogSoftmax(dim=-1)(trt.tensor([1.0, 2.0, 5.0]).log())
+    >>> log_probs.exp()
+    tensor([0.1250, 0.2500, 0.6250])
+    """
 
     __constants__ = ["dim"]
 
@@ -387,7 +543,13 @@ class LogSoftmax(TensorModule):
 
 
 class Softmax2d(TensorModule):
-    """Softmax over the channels of input (N, C, H, W) or (C, H, W)."""
+    """Softmax over the channels of input (N, C, H, W) or (C, H, W).
+
+    >>> import tensorrt_lite as trt
+    >>> scores = trt.randn(1, 3, 4, 4)  # three classes for each pixel
+    >>> trt.allclose(trt.nn.Softmax2d()(scores).sum(dim=1), trt.ones(1, 4, 4))
+    True
+    """
 
     def forward(self, input: Any) -> Any:
         if input.dim() not in (3, 4):
@@ -398,6 +560,13 @@ class Softmax2d(TensorModule):
 class MultiheadAttention(Module):
     """Attention (Vaswani et al. 2017). query: (L, N, E), key: (S, N, kdim), value: (S, N, vdim); N first with
     batch_first; without N for one sample. Returns (output like query, weights (N, L, S) or None).
+
+    >>> import tensorrt_lite as trt
+    >>> attention = trt.nn.MultiheadAttention(embed_dim=8, num_heads=2, batch_first=True)
+    >>> query, memory = trt.randn(4, 5, 8), trt.randn(4, 7, 8)
+    >>> output, weights = attention(query, memory, memory)
+    >>> output.shape, weights.shape
+    (torch.Size([4, 5, 8]), torch.Size([4, 5, 7]))
     """
 
     __constants__ = ["batch_first"]

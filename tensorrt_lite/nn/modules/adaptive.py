@@ -20,6 +20,13 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
     Labels are sorted by frequency, most frequent first; `cutoffs` are the first labels of the clusters.
     input: (N, in_features) or (in_features), target: (N) or (); returns (output (N), loss).
+
+    >>> import tensorrt_lite as trt
+    >>> head = trt.nn.AdaptiveLogSoftmaxWithLoss(in_features=16, n_classes=100, cutoffs=[10, 40])
+    >>> hidden, labels = trt.randn(5, 16), trt.tensor([3, 12, 0, 99, 41])
+    >>> output, loss = head(hidden, labels)
+    >>> output.shape, loss.shape, head.log_prob(hidden).shape, head.predict(hidden).shape
+    (torch.Size([5]), torch.Size([]), torch.Size([5, 100]), torch.Size([5]))
     """
 
     def __init__(

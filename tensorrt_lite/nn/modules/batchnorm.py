@@ -123,7 +123,18 @@ class _BatchNorm(_NormBase):
 
 
 class BatchNorm1d(_BatchNorm):
-    """input: (N, C) or (N, C, L); each channel normalised over batch and length."""
+    """input: (N, C) or (N, C, L); each channel normalised over batch and length.
+
+    >>> import tensorrt_lite as trt
+    >>> norm = trt.nn.BatchNorm1d(2, affine=False)
+    >>> norm(trt.tensor([[1.0, 10.0], [3.0, 30.0]]))
+    tensor([[-1.0000, -1.0000],
+            [ 1.0000,  1.0000]])
+    >>> norm.running_mean, norm.running_var
+    (tensor([0.2000, 2.0000]), tensor([ 1.1000, 20.9000]))
+    >>> norm.eval()(trt.zeros(1, 2))
+    tensor([[-0.1907, -0.4375]])
+    """
 
     def _check_input_dim(self, input: Any) -> None:
         if input.dim() not in (2, 3):
@@ -131,7 +142,16 @@ class BatchNorm1d(_BatchNorm):
 
 
 class BatchNorm2d(_BatchNorm):
-    """input: (N, C, H, W); each channel normalised over batch and plane."""
+    """input: (N, C, H, W); each channel normalised over batch and plane.
+
+    >>> import tensorrt_lite as trt
+    >>> norm = trt.nn.BatchNorm2d(num_features=3)
+    >>> y = norm(trt.randn(4, 3, 8, 8))
+    >>> y.shape, norm.weight.shape, norm.num_batches_tracked.item()
+    (torch.Size([4, 3, 8, 8]), torch.Size([3]), 1)
+    >>> trt.allclose(y.mean(dim=(0, 2, 3)), trt.zeros(3), atol=1e-5)
+    True
+    """
 
     def _check_input_dim(self, input: Any) -> None:
         if input.dim() != 4:
@@ -139,7 +159,15 @@ class BatchNorm2d(_BatchNorm):
 
 
 class BatchNorm3d(_BatchNorm):
-    """input: (N, C, D, H, W); each channel normalised over batch and volume."""
+    """input: (N, C, D, H, W); each channel normalised over batch and volume.
+
+    >>> import tensorrt_lite as trt
+    >>> norm = trt.nn.BatchNorm3d(2, affine=False)
+    >>> norm(trt.randn(1, 2, 4, 6, 6)).shape
+    torch.Size([1, 2, 4, 6, 6])
+    >>> list(norm.state_dict())
+    ['running_mean', 'running_var', 'num_batches_tracked']
+    """
 
     def _check_input_dim(self, input: Any) -> None:
         if input.dim() != 5:
@@ -150,6 +178,12 @@ class SyncBatchNorm(_BatchNorm):
     """input: (N, C, *). The statistics are those of one process: where several train together, each normalises by its own batch, since there are no process groups.
 
     process_group: kept, and not used.
+
+    >>> import tensorrt_lite as trt
+    >>> model = trt.nn.Sequential(trt.nn.Linear(4, 2), trt.nn.BatchNorm1d(2))
+    >>> model = trt.nn.SyncBatchNorm.convert_sync_batchnorm(model)
+    >>> type(model[1]).__name__, model(trt.randn(3, 4)).shape
+    ('SyncBatchNorm', torch.Size([3, 2]))
     """
 
     def __init__(

@@ -9,7 +9,13 @@ from ._typed import TensorModule
 
 
 class ChannelShuffle(TensorModule):
-    """Interleaves groups of channels: input (N, C, *)."""
+    """Interleaves groups of channels: input (N, C, *).
+
+    >>> import tensorrt_lite as trt
+    >>> x = trt.arange(6.0).reshape(1, 6, 1)
+    >>> trt.nn.ChannelShuffle(groups=2)(x).flatten()
+    tensor([0., 3., 1., 4., 2., 5.])
+    """
 
     __constants__ = ["groups"]
 

@@ -25,7 +25,15 @@ def _index(position: Any, length: int, name: str = "index") -> int:
 
 
 class Container(Module):
-    """The deprecated container of named modules."""
+    """The deprecated container of named modules.
+
+    >>> import tensorrt_lite as trt
+    >>> class Pair(trt.nn.Container):
+    ...     def forward(self, x):
+    ...         return self.second(self.first(x))
+    >>> Pair(first=trt.nn.Flatten(), second=trt.nn.Linear(4, 3))(trt.randn(5, 2, 2)).shape
+    torch.Size([5, 3])
+    """
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__()
@@ -85,6 +93,15 @@ class Sequential(_Numbered):
     """Calls its modules in order, each on the output of the one before.
 
     Made from modules or from one OrderedDict of names and modules.
+
+    >>> import tensorrt_lite as trt
+    >>> model = trt.nn.Sequential(trt.nn.Linear(4, 8), trt.nn.ReLU(), trt.nn.Linear(8, 2))
+    >>> model(trt.randn(3, 4)).shape
+    torch.Size([3, 2])
+    >>> len(model), model[-1]
+    (3, Linear(in_features=8, out_features=2, bias=True))
+    >>> list(model.state_dict())
+    ['0.weight', '0.bias', '2.weight', '2.bias']
     """
 
     def __init__(self, *args: Any) -> None:
@@ -178,7 +195,16 @@ class Sequential(_Numbered):
 
 
 class ModuleList(_Numbered):
-    """A list of modules that are registered as children."""
+    """A list of modules that are registered as children.
+
+    >>> import tensorrt_lite as trt
+    >>> layers = trt.nn.ModuleList(trt.nn.Linear(4, 4) for _ in range(3))
+    >>> x = trt.randn(2, 4)
+    >>> for layer in layers:
+    ...     x = layer(x).relu()
+    >>> len(list(layers.parameters()))
+    6
+    """
 
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__()
@@ -245,7 +271,14 @@ class ModuleList(_Numbered):
 
 
 class ModuleDict(Module):
-    """A dictionary of modules that are registered as children, in insertion order."""
+    """A dictionary of modules that are registered as children, in insertion order.
+
+    >>> import tensorrt_lite as trt
+    >>> heads = trt.nn.ModuleDict({"label": trt.nn.Linear(8, 3), "box": trt.nn.Linear(8, 4)})
+    >>> features = trt.randn(2, 8)
+    >>> {name: head(features).shape for name, head in heads.items()}
+    {'label': torch.Size([2, 3]), 'box': torch.Size([2, 4])}
+    """
 
     def __init__(self, modules: Any = None) -> None:
         super().__init__()
@@ -325,7 +358,15 @@ def _describe(value: Any) -> str:
 
 
 class ParameterList(Module):
-    """A list of parameters (tensors become parameters) and of other values."""
+    """A list of parameters (tensors become parameters) and of other values.
+
+    >>> import tensorrt_lite as trt
+    >>> scales = trt.nn.ParameterList([trt.ones(2), trt.zeros(3)])
+    >>> len(scales), type(scales[0]).__name__
+    (2, 'Parameter')
+    >>> [name for name, _ in scales.named_parameters()]
+    ['0', '1']
+    """
 
     def __init__(self, values: Iterable[Any] | None = None) -> None:
         super().__init__()
@@ -384,7 +425,15 @@ class ParameterList(Module):
 
 
 class ParameterDict(Module):
-    """A dictionary of parameters (tensors become parameters) and of other values, in insertion order."""
+    """A dictionary of parameters (tensors become parameters) and of other values, in insertion order.
+
+    >>> import tensorrt_lite as trt
+    >>> weights = trt.nn.ParameterDict({"left": trt.ones(2), "right": trt.zeros(2, 3)})
+    >>> {name: tuple(weight.shape) for name, weight in weights.items()}
+    {'left': (2,), 'right': (2, 3)}
+    >>> weights["left"].requires_grad
+    True
+    """
 
     def __init__(self, parameters: Any = None) -> None:
         super().__init__()

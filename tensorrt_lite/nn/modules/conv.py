@@ -165,7 +165,14 @@ class _Conv(_ConvNd):
 
 
 class Conv1d(_Conv):
-    """input: (N, C_in, L) or (C_in, L), output: (N, C_out, L_out), weight: (C_out, C_in / groups, k)."""
+    """input: (N, C_in, L) or (C_in, L), output: (N, C_out, L_out), weight: (C_out, C_in / groups, k).
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.Conv1d(4, 8, kernel_size=3, padding=1)(trt.randn(2, 4, 20)).shape
+    torch.Size([2, 8, 20])
+    >>> trt.nn.Conv1d(4, 8, kernel_size=5, stride=2)(trt.randn(4, 20)).shape  # one sample
+    torch.Size([8, 8])
+    """
 
     _dims = 1
 
@@ -175,7 +182,16 @@ class Conv1d(_Conv):
 
 
 class Conv2d(_Conv):
-    """input: (N, C_in, H, W) or (C_in, H, W), weight: (C_out, C_in / groups, kH, kW)."""
+    """input: (N, C_in, H, W) or (C_in, H, W), weight: (C_out, C_in / groups, kH, kW).
+
+    >>> import tensorrt_lite as trt
+    >>> conv = trt.nn.Conv2d(3, 6, kernel_size=3, stride=2, padding=1)
+    >>> conv(trt.randn(1, 3, 32, 32)).shape
+    torch.Size([1, 6, 16, 16])
+    >>> depthwise = trt.nn.Conv2d(6, 6, kernel_size=(3, 5), padding="same", groups=6)
+    >>> depthwise(trt.randn(1, 6, 16, 16)).shape, depthwise.weight.shape
+    (torch.Size([1, 6, 16, 16]), torch.Size([6, 1, 3, 5]))
+    """
 
     _dims = 2
 
@@ -185,7 +201,13 @@ class Conv2d(_Conv):
 
 
 class Conv3d(_Conv):
-    """input: (N, C_in, D, H, W) or (C_in, D, H, W), output: (N, C_out, D_out, H_out, W_out)."""
+    """input: (N, C_in, D, H, W) or (C_in, D, H, W), output: (N, C_out, D_out, H_out, W_out).
+
+    >>> import tensorrt_lite as trt
+    >>> conv = trt.nn.Conv3d(1, 4, kernel_size=(1, 3, 3), padding=(0, 1, 1))  # each frame by itself
+    >>> conv(trt.randn(2, 1, 5, 8, 8)).shape
+    torch.Size([2, 4, 5, 8, 8])
+    """
 
     _dims = 3
 
@@ -274,7 +296,13 @@ class _ConvTransposeNd(_ConvNd):
 
 
 class ConvTranspose1d(_ConvTransposeNd):
-    """input: (N, C_in, L) or (C_in, L), output: (N, C_out, L_out)."""
+    """input: (N, C_in, L) or (C_in, L), output: (N, C_out, L_out).
+
+    >>> import tensorrt_lite as trt
+    >>> up = trt.nn.ConvTranspose1d(4, 2, kernel_size=4, stride=2, padding=1)  # twice the length
+    >>> up(trt.randn(1, 4, 10)).shape, up.weight.shape
+    (torch.Size([1, 2, 20]), torch.Size([4, 2, 4]))
+    """
 
     _dims = 1
 
@@ -286,7 +314,15 @@ class ConvTranspose1d(_ConvTransposeNd):
 
 
 class ConvTranspose2d(_ConvTransposeNd):
-    """input: (N, C_in, H, W) or (C_in, H, W), output: (N, C_out, H_out, W_out)."""
+    """input: (N, C_in, H, W) or (C_in, H, W), output: (N, C_out, H_out, W_out).
+
+    >>> import tensorrt_lite as trt
+    >>> x = trt.randn(1, 3, 12, 12)
+    >>> down = trt.nn.Conv2d(3, 8, kernel_size=3, stride=2, padding=1)
+    >>> up = trt.nn.ConvTranspose2d(8, 3, kernel_size=3, stride=2, padding=1)
+    >>> up(down(x)).shape, up(down(x), output_size=x.shape).shape
+    (torch.Size([1, 3, 11, 11]), torch.Size([1, 3, 12, 12]))
+    """
 
     _dims = 2
 
@@ -298,7 +334,13 @@ class ConvTranspose2d(_ConvTransposeNd):
 
 
 class ConvTranspose3d(_ConvTransposeNd):
-    """input: (N, C_in, D, H, W) or (C_in, D, H, W), output: (N, C_out, D_out, H_out, W_out)."""
+    """input: (N, C_in, D, H, W) or (C_in, D, H, W), output: (N, C_out, D_out, H_out, W_out).
+
+    >>> import tensorrt_lite as trt
+    >>> up = trt.nn.ConvTranspose3d(4, 2, kernel_size=2, stride=2)
+    >>> up(trt.randn(1, 4, 3, 5, 5)).shape
+    torch.Size([1, 2, 6, 10, 10])
+    """
 
     _dims = 3
 

@@ -9,7 +9,15 @@ from ._typed import TensorModule
 
 
 class PairwiseDistance(TensorModule):
-    """The p-norm of x1 - x2 over the last dimension; x1, x2: (N, D) or (D)."""
+    """The p-norm of x1 - x2 over the last dimension; x1, x2: (N, D) or (D).
+
+    >>> import tensorrt_lite as trt
+    >>> x, y = trt.tensor([[0.0, 0.0], [1.0, 1.0]]), trt.tensor([[3.0, 4.0], [1.0, 2.0]])
+    >>> trt.nn.PairwiseDistance()(x, y)
+    tensor([5.0000, 1.0000])
+    >>> trt.nn.PairwiseDistance(p=1, keepdim=True)(x, y).shape
+    torch.Size([2, 1])
+    """
 
     __constants__ = ["norm", "eps", "keepdim"]
 
@@ -24,7 +32,13 @@ class PairwiseDistance(TensorModule):
 
 
 class CosineSimilarity(TensorModule):
-    """The cosine of the angle between x1 and x2 along `dim`."""
+    """The cosine of the angle between x1 and x2 along `dim`.
+
+    >>> import tensorrt_lite as trt
+    >>> x, y = trt.tensor([[1.0, 0.0], [3.0, 4.0]]), trt.tensor([[0.0, 2.0], [4.0, 3.0]])
+    >>> trt.nn.CosineSimilarity(dim=1)(x, y)
+    tensor([0.0000, 0.9600])
+    """
 
     __constants__ = ["dim", "eps"]
 

@@ -23,42 +23,82 @@ class _DropoutNd(TensorModule):
 
 
 class Dropout(_DropoutNd):
-    """Zeroes each element with probability p and scales the rest by 1 / (1 - p)."""
+    """Zeroes each element with probability p and scales the rest by 1 / (1 - p).
+
+    >>> import tensorrt_lite as trt
+    >>> dropout = trt.nn.Dropout(p=0.75)
+    >>> dropout(trt.ones(1000)).unique()
+    tensor([0., 4.])
+    >>> dropout.eval()(trt.ones(3))
+    tensor([1., 1., 1.])
+    """
 
     def forward(self, input: Any) -> Any:
         return F.dropout(input, self.p, self.training, self.inplace)
 
 
 class Dropout1d(_DropoutNd):
-    """Zeroes whole channels of input (N, C, L) or (C, L)."""
+    """Zeroes whole channels of input (N, C, L) or (C, L).
+
+    >>> import tensorrt_lite as trt
+    >>> y = trt.nn.Dropout1d(p=0.5)(trt.ones(100, 10, 4))
+    >>> y.unique(), bool((y == y[..., :1]).all())
+    (tensor([0., 2.]), True)
+    """
 
     def forward(self, input: Any) -> Any:
         return F.dropout1d(input, self.p, self.training, self.inplace)
 
 
 class Dropout2d(_DropoutNd):
-    """Zeroes whole channels of input (N, C, H, W)."""
+    """Zeroes whole channels of input (N, C, H, W).
+
+    >>> import tensorrt_lite as trt
+    >>> y = trt.nn.Dropout2d(p=0.5)(trt.ones(100, 10, 2, 2))
+    >>> y.sum(dim=(2, 3)).unique()  # four pixels, all of them kept and doubled or none
+    tensor([0., 8.])
+    """
 
     def forward(self, input: Any) -> Any:
         return F.dropout2d(input, self.p, self.training, self.inplace)
 
 
 class Dropout3d(_DropoutNd):
-    """Zeroes whole channels of input (N, C, D, H, W) or (C, D, H, W)."""
+    """Zeroes whole channels of input (N, C, D, H, W) or (C, D, H, W).
+
+    >>> import tensorrt_lite as trt
+    >>> y = trt.nn.Dropout3d(p=0.5)(trt.ones(100, 10, 2, 2, 2))
+    >>> y.sum(dim=(2, 3, 4)).unique()  # eight voxels
+    tensor([ 0., 16.])
+    """
 
     def forward(self, input: Any) -> Any:
         return F.dropout3d(input, self.p, self.training, self.inplace)
 
 
 class AlphaDropout(_DropoutNd):
-    """Dropout that keeps mean and variance of SELU networks."""
+    """Dropout that keeps mean and variance of SELU networks.
+
+    >>> import tensorrt_lite as trt
+    >>> dropout = trt.nn.AlphaDropout(p=0.5)
+    >>> dropout(trt.zeros(1000)).unique()  # dropped and kept ones: the mean stays 0
+    tensor([-0.7792,  0.7792])
+    >>> dropout.eval()(trt.zeros(3))
+    tensor([0., 0., 0.])
+    """
 
     def forward(self, input: Any) -> Any:
         return F.alpha_dropout(input, self.p, self.training, self.inplace)
 
 
 class FeatureAlphaDropout(_DropoutNd):
-    """AlphaDropout of whole channels of input (N, C, *)."""
+    """AlphaDropout of whole channels of input (N, C, *).
+
+    >>> import tensorrt_lite as trt
+    >>> y = trt.nn.FeatureAlphaDropout(p=0.5)(trt.ones(8, 3, 10))
+    >>> y.shape, bool((y == y[..., :1]).all())
+    (torch.Size([8, 3, 10]), True)
+    """
 
     def forward(self, input: Any) -> Any:
         return F.feature_alpha_dropout(input, self.p, self.training, self.inplace)

@@ -8,7 +8,14 @@ from ._typed import TensorModule
 
 
 class Flatten(TensorModule):
-    """Merges the dimensions start_dim to end_dim into one."""
+    """Merges the dimensions start_dim to end_dim into one.
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.Flatten()(trt.randn(8, 3, 4, 5)).shape
+    torch.Size([8, 60])
+    >>> trt.nn.Flatten(start_dim=0, end_dim=1)(trt.randn(8, 3, 4, 5)).shape
+    torch.Size([24, 4, 5])
+    """
 
     __constants__ = ["start_dim", "end_dim"]
 
@@ -25,7 +32,14 @@ class Flatten(TensorModule):
 
 
 class Unflatten(TensorModule):
-    """Splits the dimension `dim` into the sizes `unflattened_size`."""
+    """Splits the dimension `dim` into the sizes `unflattened_size`.
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.Unflatten(1, (3, 4, 5))(trt.randn(8, 60)).shape
+    torch.Size([8, 3, 4, 5])
+    >>> trt.nn.Unflatten(dim=-1, unflattened_size=(-1, 2))(trt.randn(8, 60)).shape
+    torch.Size([8, 30, 2])
+    """
 
     __constants__ = ["dim", "unflattened_size"]
 

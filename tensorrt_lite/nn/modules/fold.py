@@ -9,7 +9,16 @@ from ._typed import TensorModule
 
 
 class Unfold(TensorModule):
-    """Sliding blocks as columns: input (N, C, H, W), output (N, C * kH * kW, L)."""
+    """Sliding blocks as columns: input (N, C, H, W), output (N, C * kH * kW, L).
+
+    >>> import tensorrt_lite as trt
+    >>> x = trt.arange(9.0).reshape(1, 1, 3, 3)
+    >>> trt.nn.Unfold(kernel_size=2)(x)
+    tensor([[[0., 1., 3., 4.],
+             [1., 2., 4., 5.],
+             [3., 4., 6., 7.],
+             [4., 5., 7., 8.]]])
+    """
 
     __constants__ = ["kernel_size", "dilation", "padding", "stride"]
 
@@ -28,7 +37,15 @@ class Unfold(TensorModule):
 
 
 class Fold(TensorModule):
-    """Sums columns back into images: input (N, C * kH * kW, L), output (N, C, *output_size)."""
+    """Sums columns back into images: input (N, C * kH * kW, L), output (N, C, *output_size).
+
+    >>> import tensorrt_lite as trt
+    >>> fold = trt.nn.Fold(output_size=(3, 3), kernel_size=2)
+    >>> fold(trt.ones(1, 4, 4))  # how many of the four blocks cover each pixel
+    tensor([[[[1., 2., 1.],
+              [2., 4., 2.],
+              [1., 2., 1.]]]])
+    """
 
     __constants__ = ["output_size", "kernel_size", "dilation", "padding", "stride"]
 

@@ -91,18 +91,41 @@ class _InstanceNorm(_NormBase):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """input: (N, C, L) or (C, L)."""
+    """input: (N, C, L) or (C, L).
+
+    >>> import tensorrt_lite as trt
+    >>> x = trt.tensor([[[1.0, 3.0], [10.0, 30.0]]])
+    >>> trt.nn.InstanceNorm1d(2)(x)
+    tensor([[[-1.0000,  1.0000],
+             [-1.0000,  1.0000]]])
+    """
 
     _dims = 1
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """input: (N, C, H, W) or (C, H, W)."""
+    """input: (N, C, H, W) or (C, H, W).
+
+    >>> import tensorrt_lite as trt
+    >>> norm = trt.nn.InstanceNorm2d(3, affine=True)
+    >>> norm(trt.randn(2, 3, 8, 8)).shape
+    torch.Size([2, 3, 8, 8])
+    >>> {name: tuple(p.shape) for name, p in norm.named_parameters()}
+    {'weight': (3,), 'bias': (3,)}
+    """
 
     _dims = 2
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """input: (N, C, D, H, W) or (C, D, H, W)."""
+    """input: (N, C, D, H, W) or (C, D, H, W).
+
+    >>> import tensorrt_lite as trt
+    >>> norm = trt.nn.InstanceNorm3d(3, track_running_stats=True)
+    >>> norm(trt.randn(2, 3, 4, 8, 8)).shape
+    torch.Size([2, 3, 4, 8, 8])
+    >>> list(norm.state_dict())
+    ['running_mean', 'running_var', 'num_batches_tracked']
+    """
 
     _dims = 3

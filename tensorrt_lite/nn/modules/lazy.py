@@ -70,7 +70,15 @@ class LazyModuleMixin:
 
 
 class LazyLinear(LazyModuleMixin, Linear):
-    """Linear with in_features of its first input."""
+    """Linear with in_features of its first input.
+
+    >>> import tensorrt_lite as trt
+    >>> layer = trt.nn.LazyLinear(out_features=4)
+    >>> layer(trt.randn(2, 7)).shape
+    torch.Size([2, 4])
+    >>> layer
+    Linear(in_features=7, out_features=4, bias=True)
+    """
 
     cls_to_become = Linear
 
@@ -222,21 +230,159 @@ class _LazyInstanceNorm(_LazyNorm):
         super().__init__(eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
 
-def _lazy(layer: type[Module], mixin: type, **attributes: Any) -> Any:
+def _lazy(layer: type[Module], mixin: type, example: str, **attributes: Any) -> Any:
     name = f"Lazy{layer.__name__}"
-    doc = f"{layer.__name__} that takes the size of its first dimension of channels from its first input."
+    doc = f"{layer.__name__} that takes the size of its first dimension of channels from its first input.\n{example}"
     return type(name, (mixin, layer), {"cls_to_become": layer, "__doc__": doc, "__module__": __name__, "__qualname__": name, **attributes})
 
 
-LazyConv1d = _lazy(Conv1d, _LazyConv, dimensions=1)
-LazyConv2d = _lazy(Conv2d, _LazyConv, dimensions=2)
-LazyConv3d = _lazy(Conv3d, _LazyConv, dimensions=3)
-LazyConvTranspose1d = _lazy(ConvTranspose1d, _LazyConvTranspose, dimensions=1)
-LazyConvTranspose2d = _lazy(ConvTranspose2d, _LazyConvTranspose, dimensions=2)
-LazyConvTranspose3d = _lazy(ConvTranspose3d, _LazyConvTranspose, dimensions=3)
-LazyBatchNorm1d = _lazy(BatchNorm1d, _LazyNorm)
-LazyBatchNorm2d = _lazy(BatchNorm2d, _LazyNorm)
-LazyBatchNorm3d = _lazy(BatchNorm3d, _LazyNorm)
-LazyInstanceNorm1d = _lazy(InstanceNorm1d, _LazyInstanceNorm)
-LazyInstanceNorm2d = _lazy(InstanceNorm2d, _LazyInstanceNorm)
-LazyInstanceNorm3d = _lazy(InstanceNorm3d, _LazyInstanceNorm)
+LazyConv1d = _lazy(
+    Conv1d,
+    _LazyConv,
+    """
+    >>> import tensorrt_lite as trt
+    >>> conv = trt.nn.LazyConv1d(8, kernel_size=3)
+    >>> conv(trt.randn(2, 5, 20)).shape
+    torch.Size([2, 8, 18])
+    >>> conv.in_channels, type(conv).__name__
+    (5, 'Conv1d')
+    """,
+    dimensions=1,
+)
+LazyConv2d = _lazy(
+    Conv2d,
+    _LazyConv,
+    """
+    >>> import tensorrt_lite as trt
+    >>> conv = trt.nn.LazyConv2d(8, kernel_size=3, padding=1)
+    >>> conv(trt.randn(1, 3, 16, 16)).shape
+    torch.Size([1, 8, 16, 16])
+    >>> conv.weight.shape
+    torch.Size([8, 3, 3, 3])
+    """,
+    dimensions=2,
+)
+LazyConv3d = _lazy(
+    Conv3d,
+    _LazyConv,
+    """
+    >>> import tensorrt_lite as trt
+    >>> conv = trt.nn.LazyConv3d(4, kernel_size=2, groups=2)
+    >>> conv(trt.randn(1, 6, 5, 8, 8)).shape
+    torch.Size([1, 4, 4, 7, 7])
+    >>> conv.weight.shape
+    torch.Size([4, 3, 2, 2, 2])
+    """,
+    dimensions=3,
+)
+LazyConvTranspose1d = _lazy(
+    ConvTranspose1d,
+    _LazyConvTranspose,
+    """
+    >>> import tensorrt_lite as trt
+    >>> conv = trt.nn.LazyConvTranspose1d(2, kernel_size=2, stride=2)
+    >>> conv(trt.randn(1, 6, 10)).shape
+    torch.Size([1, 2, 20])
+    >>> conv.in_channels
+    6
+    """,
+    dimensions=1,
+)
+LazyConvTranspose2d = _lazy(
+    ConvTranspose2d,
+    _LazyConvTranspose,
+    """
+    >>> import tensorrt_lite as trt
+    >>> conv = trt.nn.LazyConvTranspose2d(3, kernel_size=2, stride=2)
+    >>> conv(trt.randn(1, 8, 7, 7)).shape
+    torch.Size([1, 3, 14, 14])
+    >>> conv.weight.shape
+    torch.Size([8, 3, 2, 2])
+    """,
+    dimensions=2,
+)
+LazyConvTranspose3d = _lazy(
+    ConvTranspose3d,
+    _LazyConvTranspose,
+    """
+    >>> import tensorrt_lite as trt
+    >>> conv = trt.nn.LazyConvTranspose3d(1, kernel_size=3)
+    >>> conv(trt.randn(4, 2, 6, 6)).shape  # one sample
+    torch.Size([1, 4, 8, 8])
+    >>> conv.in_channels
+    4
+    """,
+    dimensions=3,
+)
+LazyBatchNorm1d = _lazy(
+    BatchNorm1d,
+    _LazyNorm,
+    """
+    >>> import tensorrt_lite as trt
+    >>> model = trt.nn.Sequential(trt.nn.LazyLinear(6), trt.nn.LazyBatchNorm1d())
+    >>> model(trt.randn(4, 3)).shape
+    torch.Size([4, 6])
+    >>> model[1].num_features
+    6
+    """,
+)
+LazyBatchNorm2d = _lazy(
+    BatchNorm2d,
+    _LazyNorm,
+    """
+    >>> import tensorrt_lite as trt
+    >>> norm = trt.nn.LazyBatchNorm2d()
+    >>> norm.has_uninitialized_params()
+    True
+    >>> norm(trt.randn(2, 3, 8, 8)).shape, norm.running_mean.shape
+    (torch.Size([2, 3, 8, 8]), torch.Size([3]))
+    """,
+)
+LazyBatchNorm3d = _lazy(
+    BatchNorm3d,
+    _LazyNorm,
+    """
+    >>> import tensorrt_lite as trt
+    >>> norm = trt.nn.LazyBatchNorm3d(affine=False)
+    >>> norm(trt.randn(1, 2, 4, 6, 6)).shape
+    torch.Size([1, 2, 4, 6, 6])
+    >>> norm.num_features, type(norm).__name__
+    (2, 'BatchNorm3d')
+    """,
+)
+LazyInstanceNorm1d = _lazy(
+    InstanceNorm1d,
+    _LazyInstanceNorm,
+    """
+    >>> import tensorrt_lite as trt
+    >>> norm = trt.nn.LazyInstanceNorm1d()
+    >>> norm(trt.randn(2, 5, 20)).shape
+    torch.Size([2, 5, 20])
+    >>> norm.weight.shape, norm.running_var.shape
+    (torch.Size([5]), torch.Size([5]))
+    """,
+)
+LazyInstanceNorm2d = _lazy(
+    InstanceNorm2d,
+    _LazyInstanceNorm,
+    """
+    >>> import tensorrt_lite as trt
+    >>> norm = trt.nn.LazyInstanceNorm2d(track_running_stats=False)
+    >>> norm(trt.randn(2, 3, 8, 8)).shape
+    torch.Size([2, 3, 8, 8])
+    >>> list(norm.state_dict())
+    ['weight', 'bias']
+    """,
+)
+LazyInstanceNorm3d = _lazy(
+    InstanceNorm3d,
+    _LazyInstanceNorm,
+    """
+    >>> import tensorrt_lite as trt
+    >>> norm = trt.nn.LazyInstanceNorm3d(affine=False)
+    >>> norm(trt.randn(2, 4, 3, 6, 6)).shape
+    torch.Size([2, 4, 3, 6, 6])
+    >>> norm.num_features
+    4
+    """,
+)

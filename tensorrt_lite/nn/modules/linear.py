@@ -15,7 +15,14 @@ from .module import Module
 
 
 class Identity(Module):
-    """Returns its input; takes and ignores any arguments."""
+    """Returns its input; takes and ignores any arguments.
+
+    >>> import tensorrt_lite as trt
+    >>> model = trt.nn.Sequential(trt.nn.Linear(4, 4), trt.nn.ReLU())
+    >>> model[1] = trt.nn.Identity()  # removes the ReLU
+    >>> trt.nn.Identity(4, unused=True)(trt.tensor([1.0, 2.0]))
+    tensor([1., 2.])
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
@@ -25,7 +32,15 @@ class Identity(Module):
 
 
 class Linear(TensorModule):
-    """y = x W' + b. input: (*, in_features), output: (*, out_features), weight: (out_features, in_features)."""
+    """y = x W' + b. input: (*, in_features), output: (*, out_features), weight: (out_features, in_features).
+
+    >>> import tensorrt_lite as trt
+    >>> layer = trt.nn.Linear(3, 2)
+    >>> layer(trt.randn(5, 4, 3)).shape
+    torch.Size([5, 4, 2])
+    >>> layer.weight.shape, layer.bias.shape
+    (torch.Size([2, 3]), torch.Size([2]))
+    """
 
     __constants__ = ["in_features", "out_features"]
     in_features: int
@@ -61,7 +76,15 @@ class Linear(TensorModule):
 
 
 class Bilinear(TensorModule):
-    """y = x1' A x2 + b. inputs: (*, in1_features), (*, in2_features), output: (*, out_features)."""
+    """y = x1' A x2 + b. inputs: (*, in1_features), (*, in2_features), output: (*, out_features).
+
+    >>> import tensorrt_lite as trt
+    >>> layer = trt.nn.Bilinear(in1_features=3, in2_features=5, out_features=2)
+    >>> layer(trt.randn(4, 3), trt.randn(4, 5)).shape
+    torch.Size([4, 2])
+    >>> layer.weight.shape
+    torch.Size([2, 3, 5])
+    """
 
     __constants__ = ["in1_features", "in2_features", "out_features"]
 

@@ -32,21 +32,45 @@ class _WeightedLoss(_Loss):
 
 
 class L1Loss(_Loss):
-    """|input - target|."""
+    """|input - target|.
+
+    >>> import tensorrt_lite as trt
+    >>> prediction, target = trt.tensor([1.0, 2.0, 5.0]), trt.tensor([1.0, 4.0, 1.0])
+    >>> trt.nn.L1Loss()(prediction, target)
+    tensor(2.)
+    >>> trt.nn.L1Loss(reduction="none")(prediction, target)
+    tensor([0., 2., 4.])
+    """
 
     def forward(self, input: Any, target: Any) -> Any:
         return F.l1_loss(input, target, reduction=self.reduction)
 
 
 class MSELoss(_Loss):
-    """(input - target) ** 2."""
+    """(input - target) ** 2.
+
+    >>> import tensorrt_lite as trt
+    >>> prediction, target = trt.tensor([1.0, 2.0]), trt.tensor([1.0, 4.0])
+    >>> trt.nn.MSELoss()(prediction, target)
+    tensor(2.)
+    >>> trt.nn.MSELoss(reduction="sum")(prediction, target)
+    tensor(4.)
+    """
 
     def forward(self, input: Any, target: Any) -> Any:
         return F.mse_loss(input, target, reduction=self.reduction)
 
 
 class NLLLoss(_WeightedLoss):
-    """-weight[target] * input[target]; input: log-probabilities (N, C, *), target: (N, *)."""
+    """-weight[target] * input[target]; input: log-probabilities (N, C, *), target: (N, *).
+
+    >>> import tensorrt_lite as trt
+    >>> log_probs = trt.tensor([[0.5, 0.25, 0.25], [0.1, 0.8, 0.1]]).log()
+    >>> trt.nn.NLLLoss()(log_probs, trt.tensor([0, 1]))
+    tensor(0.4581)
+    >>> trt.nn.NLLLoss(ignore_index=-1)(log_probs, trt.tensor([0, -1]))
+    tensor(0.6931)
+    """
 
     __constants__ = ["ignore_index", "reduction"]
 
@@ -66,11 +90,27 @@ class NLLLoss(_WeightedLoss):
 
 
 class NLLLoss2d(NLLLoss):
-    """The old name of NLLLoss for images."""
+    """The old name of NLLLoss for images.
+
+    >>> import tensorrt_lite as trt
+    >>> log_probs = trt.full((2, 4, 8, 8), 0.25).log()  # four classes
+    >>> trt.nn.NLLLoss2d()(log_probs, trt.zeros(2, 8, 8, dtype=trt.long))
+    tensor(1.3863)
+    """
 
 
 class CrossEntropyLoss(_WeightedLoss):
-    """NLLLoss of log_softmax(input); input: (N, C, *), target: class indices (N, *) or probabilities (N, C, *)."""
+    """NLLLoss of log_softmax(input); input: (N, C, *), target: class indices (N, *) or probabilities (N, C, *).
+
+    >>> import tensorrt_lite as trt
+    >>> logits, classes = trt.tensor([[2.0, 0.0, 0.0], [0.0, 0.0, 0.0]]), trt.tensor([0, 2])
+    >>> trt.nn.CrossEntropyLoss()(logits, classes)
+    tensor(0.6691)
+    >>> trt.nn.CrossEntropyLoss()(logits, trt.tensor([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]))  # probabilities
+    tensor(0.6691)
+    >>> trt.nn.CrossEntropyLoss(label_smoothing=0.1, reduction="none")(logits, classes)
+    tensor([0.3729, 1.0986])
+    """
 
     __constants__ = ["ignore_index", "reduction", "label_smoothing"]
 
@@ -99,14 +139,28 @@ class CrossEntropyLoss(_WeightedLoss):
 
 
 class BCELoss(_WeightedLoss):
-    """Binary cross entropy of probabilities; input, target: (*)."""
+    """Binary cross entropy of probabilities; input, target: (*).
+
+    >>> import tensorrt_lite as trt
+    >>> probabilities = trt.tensor([0.5, 0.8, 0.1])
+    >>> trt.nn.BCELoss()(probabilities, trt.tensor([1.0, 1.0, 0.0]))
+    tensor(0.3406)
+    """
 
     def forward(self, input: Any, target: Any) -> Any:
         return F.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)
 
 
 class BCEWithLogitsLoss(_Loss):
-    """Binary cross entropy of sigmoid(input); input, target: (*)."""
+    """Binary cross entropy of sigmoid(input); input, target: (*).
+
+    >>> import tensorrt_lite as trt
+    >>> logits, target = trt.tensor([0.0, 3.0, -2.0]), trt.tensor([1.0, 1.0, 0.0])
+    >>> trt.nn.BCEWithLogitsLoss()(logits, target)
+    tensor(0.2896)
+    >>> trt.nn.BCEWithLogitsLoss(pos_weight=trt.tensor(2.0))(logits, target)
+    tensor(0.5368)
+    """
 
     def __init__(
         self,
@@ -127,7 +181,16 @@ class BCEWithLogitsLoss(_Loss):
 
 
 class KLDivLoss(_Loss):
-    """target * (log(target) - input); input: log-probabilities."""
+    """target * (log(target) - input); input: log-probabilities.
+
+    >>> import tensorrt_lite as trt
+    >>> log_q = trt.tensor([[0.5, 0.5], [0.9, 0.1]]).log()
+    >>> p = trt.tensor([[0.75, 0.25], [0.9, 0.1]])
+    >>> trt.nn.KLDivLoss(reduction="batchmean")(log_q, p)
+    tensor(0.0654)
+    >>> trt.nn.KLDivLoss(reduction="batchmean", log_target=True)(log_q, p.log())
+    tensor(0.0654)
+    """
 
     def __init__(
         self,
@@ -144,7 +207,15 @@ class KLDivLoss(_Loss):
 
 
 class PoissonNLLLoss(_Loss):
-    """Negative log-likelihood of a Poisson distribution with (log) rate input."""
+    """Negative log-likelihood of a Poisson distribution with (log) rate input.
+
+    >>> import tensorrt_lite as trt
+    >>> counts = trt.tensor([1.0, 4.0])
+    >>> trt.nn.PoissonNLLLoss()(trt.tensor([0.0, 1.0]), counts)
+    tensor(-0.1409)
+    >>> trt.nn.PoissonNLLLoss(log_input=False, full=True)(trt.tensor([1.0, 3.0]), counts)
+    tensor(1.3814)
+    """
 
     __constants__ = ["log_input", "full", "eps", "reduction"]
 
@@ -169,7 +240,13 @@ class PoissonNLLLoss(_Loss):
 
 
 class GaussianNLLLoss(_Loss):
-    """Negative log-likelihood of a normal distribution with mean input and variance var."""
+    """Negative log-likelihood of a normal distribution with mean input and variance var.
+
+    >>> import tensorrt_lite as trt
+    >>> mean, target, var = trt.tensor([0.0, 1.0]), trt.tensor([1.0, 1.0]), trt.tensor([1.0, 4.0])
+    >>> trt.nn.GaussianNLLLoss(reduction="none")(mean, target, var)
+    tensor([0.5000, 0.6931])
+    """
 
     __constants__ = ["full", "eps", "reduction"]
 
@@ -183,7 +260,13 @@ class GaussianNLLLoss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """d ** 2 / 2 where d = |input - target| < delta, else delta * (d - delta / 2)."""
+    """d ** 2 / 2 where d = |input - target| < delta, else delta * (d - delta / 2).
+
+    >>> import tensorrt_lite as trt
+    >>> loss = trt.nn.HuberLoss(reduction="none", delta=2.0)
+    >>> loss(trt.tensor([0.0, 1.0, 5.0]), trt.zeros(3))
+    tensor([0.0000, 0.5000, 8.0000])
+    """
 
     __constants__ = ["reduction", "delta"]
 
@@ -196,7 +279,13 @@ class HuberLoss(_Loss):
 
 
 class SmoothL1Loss(_Loss):
-    """d ** 2 / (2 beta) where d = |input - target| < beta, else d - beta / 2."""
+    """d ** 2 / (2 beta) where d = |input - target| < beta, else d - beta / 2.
+
+    >>> import tensorrt_lite as trt
+    >>> loss = trt.nn.SmoothL1Loss(reduction="none", beta=2.0)
+    >>> loss(trt.tensor([0.0, 1.0, 5.0]), trt.zeros(3))
+    tensor([0.0000, 0.2500, 4.0000])
+    """
 
     def __init__(
         self,
@@ -213,7 +302,12 @@ class SmoothL1Loss(_Loss):
 
 
 class SoftMarginLoss(_Loss):
-    """log(1 + exp(-target * input))."""
+    """log(1 + exp(-target * input)).
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.SoftMarginLoss()(trt.tensor([2.0, -1.0, 0.0]), trt.tensor([1.0, -1.0, 1.0]))
+    tensor(0.3778)
+    """
 
     def forward(self, input: Any, target: Any) -> Any:
         return F.soft_margin_loss(input, target, reduction=self.reduction)
@@ -234,7 +328,13 @@ class _MarginLoss(_Loss):
 
 
 class HingeEmbeddingLoss(_MarginLoss):
-    """x where target is 1, max(0, margin - x) where it is -1."""
+    """x where target is 1, max(0, margin - x) where it is -1.
+
+    >>> import tensorrt_lite as trt
+    >>> distances, same = trt.tensor([0.2, 0.25, 3.0]), trt.tensor([1.0, -1.0, -1.0])
+    >>> trt.nn.HingeEmbeddingLoss(reduction="none")(distances, same)
+    tensor([0.2000, 0.7500, 0.0000])
+    """
 
     def __init__(
         self,
@@ -250,35 +350,66 @@ class HingeEmbeddingLoss(_MarginLoss):
 
 
 class MarginRankingLoss(_MarginLoss):
-    """max(0, -target * (input1 - input2) + margin)."""
+    """max(0, -target * (input1 - input2) + margin).
+
+    >>> import tensorrt_lite as trt
+    >>> first, second = trt.tensor([3.0, 1.0]), trt.tensor([1.0, 2.0])
+    >>> first_is_better = trt.tensor([1.0, 1.0])
+    >>> trt.nn.MarginRankingLoss(margin=0.5, reduction="none")(first, second, first_is_better)
+    tensor([0.0000, 1.5000])
+    """
 
     def forward(self, input1: Any, input2: Any, target: Any) -> Any:
         return F.margin_ranking_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
 
 
 class CosineEmbeddingLoss(_MarginLoss):
-    """1 - cos(input1, input2) where target is 1, max(0, cos - margin) where it is -1."""
+    """1 - cos(input1, input2) where target is 1, max(0, cos - margin) where it is -1.
+
+    >>> import tensorrt_lite as trt
+    >>> x1, x2 = trt.tensor([[1.0, 0.0], [1.0, 0.0]]), trt.tensor([[0.0, 1.0], [3.0, 4.0]])
+    >>> trt.nn.CosineEmbeddingLoss(margin=0.1, reduction="none")(x1, x2, trt.tensor([1.0, -1.0]))
+    tensor([1.0000, 0.5000])
+    """
 
     def forward(self, input1: Any, input2: Any, target: Any) -> Any:
         return F.cosine_embedding_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
 
 
 class MultiLabelMarginLoss(_Loss):
-    """Hinge between true and other classes; input: (N, C), target: the true classes followed by -1."""
+    """Hinge between true and other classes; input: (N, C), target: the true classes followed by -1.
+
+    >>> import tensorrt_lite as trt
+    >>> scores = trt.tensor([[0.5, 0.25, 1.0, 0.0]])
+    >>> trt.nn.MultiLabelMarginLoss()(scores, trt.tensor([[2, 0, -1, -1]]))  # classes 2 and 0 are true
+    tensor(0.3750)
+    """
 
     def forward(self, input: Any, target: Any) -> Any:
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
 
 class MultiLabelSoftMarginLoss(_WeightedLoss):
-    """Mean over classes of binary cross entropy with logits; input, target: (N, C)."""
+    """Mean over classes of binary cross entropy with logits; input, target: (N, C).
+
+    >>> import tensorrt_lite as trt
+    >>> logits, labels = trt.tensor([[2.0, -1.0, 0.0]]), trt.tensor([[1.0, 0.0, 1.0]])
+    >>> trt.nn.MultiLabelSoftMarginLoss()(logits, labels)
+    tensor(0.3778)
+    """
 
     def forward(self, input: Any, target: Any) -> Any:
         return F.multilabel_soft_margin_loss(input, target, weight=self.weight, reduction=self.reduction)
 
 
 class MultiMarginLoss(_WeightedLoss):
-    """Multi-class hinge; input: (N, C), target: (N)."""
+    """Multi-class hinge; input: (N, C), target: (N).
+
+    >>> import tensorrt_lite as trt
+    >>> scores, classes = trt.tensor([[0.5, 2.0, 0.0], [1.0, 1.0, 3.0]]), trt.tensor([1, 0])
+    >>> trt.nn.MultiMarginLoss(reduction="none")(scores, classes)
+    tensor([0.0000, 1.3333])
+    """
 
     __constants__ = ["p", "margin", "reduction"]
 
@@ -306,7 +437,14 @@ class MultiMarginLoss(_WeightedLoss):
 
 
 class TripletMarginLoss(_Loss):
-    """max(0, d(anchor, positive) - d(anchor, negative) + margin); inputs: (N, D) or (D)."""
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin); inputs: (N, D) or (D).
+
+    >>> import tensorrt_lite as trt
+    >>> anchor, positive = trt.zeros(2, 2), trt.tensor([[3.0, 4.0], [0.0, 1.0]])
+    >>> negative = trt.tensor([[0.0, 5.5], [6.0, 8.0]])
+    >>> trt.nn.TripletMarginLoss(margin=1.0, reduction="none")(anchor, positive, negative)
+    tensor([0.5000, 0.0000])
+    """
 
     __constants__ = ["margin", "p", "eps", "swap", "reduction"]
 
@@ -342,7 +480,14 @@ class TripletMarginLoss(_Loss):
 
 
 class TripletMarginWithDistanceLoss(_Loss):
-    """TripletMarginLoss with any distance function of two tensors."""
+    """TripletMarginLoss with any distance function of two tensors.
+
+    >>> import tensorrt_lite as trt
+    >>> largest_difference = lambda x, y: (x - y).abs().amax(dim=-1)
+    >>> loss = trt.nn.TripletMarginWithDistanceLoss(distance_function=largest_difference, margin=2.0)
+    >>> loss(trt.zeros(1, 2), trt.tensor([[3.0, 4.0]]), trt.tensor([[5.0, 1.0]]))
+    tensor(1.)
+    """
 
     __constants__ = ["margin", "swap", "reduction"]
 
@@ -375,7 +520,15 @@ class TripletMarginWithDistanceLoss(_Loss):
 
 
 class CTCLoss(_Loss):
-    """Connectionist temporal classification; log_probs: (T, N, C) or (T, C), targets: (N, S) or concatenated."""
+    """Connectionist temporal classification; log_probs: (T, N, C) or (T, C), targets: (N, S) or concatenated.
+
+    >>> import tensorrt_lite as trt
+    >>> log_probs = trt.full((10, 2, 5), 0.2).log()  # T = 10 steps, N = 2, C = 5 with the blank 0
+    >>> targets, target_lengths = trt.tensor([[1, 2, 2, 4], [3, 1, 0, 0]]), trt.tensor([4, 2])
+    >>> loss = trt.nn.CTCLoss(reduction="none")
+    >>> loss(log_probs, targets, input_lengths=trt.tensor([10, 8]), target_lengths=target_lengths)
+    tensor([8.9343, 7.5284])
+    """
 
     __constants__ = ["blank", "reduction"]
 
@@ -392,7 +545,16 @@ class CTCLoss(_Loss):
 
 class LinearCrossEntropyLoss(_WeightedLoss):
     """linear_cross_entropy() with the linear map as its own layer. input: (N, in_features) or (in_features), target: (N, *out_features), or
-    probabilities (N, num_classes, *out_features)."""
+    probabilities (N, num_classes, *out_features).
+
+    >>> import tensorrt_lite as trt
+    >>> loss = trt.nn.LinearCrossEntropyLoss(in_features=8, num_classes=100)
+    >>> hidden, tokens = trt.zeros(4, 8), trt.tensor([5, 0, 99, 7])
+    >>> round(loss(hidden, tokens).item(), 4)  # log(100)
+    4.6052
+    >>> [(name, tuple(p.shape)) for name, p in loss.named_parameters()]
+    [('linear.weight', (100, 8))]
+    """
 
     __constants__ = ["num_classes", "out_features", "reduction", "ignore_index", "label_smoothing"]
 

@@ -125,6 +125,18 @@ def _addindent(text: str, spaces: int) -> str:
 class Module(StateDictMixin):
     """Base class of all layers and models. Subclasses assign parameters, buffers and modules as attributes in
     `__init__` (after `super().__init__()`) and define `forward`.
+
+    >>> import tensorrt_lite as trt
+    >>> class Scale(trt.nn.Module):
+    ...     def __init__(self, size):
+    ...         super().__init__()
+    ...         self.factor = trt.nn.Parameter(trt.full((size,), 2.0))
+    ...     def forward(self, x):
+    ...         return self.factor * x
+    >>> Scale(3)(trt.tensor([1.0, 2.0, 3.0])).tolist()
+    [2.0, 4.0, 6.0]
+    >>> Scale(3).state_dict()
+    OrderedDict([('factor', tensor([2., 2., 2.]))])
     """
 
     dump_patches: bool = False

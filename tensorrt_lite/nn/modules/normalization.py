@@ -13,7 +13,13 @@ from ._typed import TensorModule
 
 
 class LocalResponseNorm(TensorModule):
-    """x / (k + alpha * mean of x ** 2 over `size` neighbouring channels) ** beta. input: (N, C, *)."""
+    """x / (k + alpha * mean of x ** 2 over `size` neighbouring channels) ** beta. input: (N, C, *).
+
+    >>> import tensorrt_lite as trt
+    >>> x = trt.ones(1, 4, 2)
+    >>> trt.nn.LocalResponseNorm(size=3, alpha=3.0, beta=1.0)(x)[0, :, 0]  # 1 / (1 + channels in the window)
+    tensor([0.3333, 0.2500, 0.2500, 0.3333])
+    """
 
     __constants__ = ["size", "alpha", "beta", "k"]
 
@@ -32,7 +38,13 @@ class LocalResponseNorm(TensorModule):
 
 
 class CrossMapLRN2d(TensorModule):
-    """LocalResponseNorm of images: input (N, C, H, W)."""
+    """LocalResponseNorm of images: input (N, C, H, W).
+
+    >>> import tensorrt_lite as trt
+    >>> x = trt.tensor([1.0, 2.0]).reshape(1, 2, 1, 1)
+    >>> trt.nn.CrossMapLRN2d(size=3, alpha=3.0, beta=1.0)(x).flatten()  # x / (1 + 1 ** 2 + 2 ** 2)
+    tensor([0.1667, 0.3333])
+    """
 
     def __init__(self, size: int, alpha: float = 0.0001, beta: float = 0.75, k: float = 1) -> None:
         super().__init__()
@@ -49,7 +61,15 @@ class CrossMapLRN2d(TensorModule):
 
 
 class LayerNorm(TensorModule):
-    """Normalises over the trailing dimensions. input: (N, *normalized_shape), weight and bias: normalized_shape."""
+    """Normalises over the trailing dimensions. input: (N, *normalized_shape), weight and bias: normalized_shape.
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.LayerNorm(4, elementwise_affine=False)(trt.tensor([1.0, 1.0, 3.0, 3.0]))
+    tensor([-1.0000, -1.0000,  1.0000,  1.0000])
+    >>> norm = trt.nn.LayerNorm((4, 5), bias=False)
+    >>> norm(trt.randn(2, 3, 4, 5)).shape, norm.weight.shape
+    (torch.Size([2, 3, 4, 5]), torch.Size([4, 5]))
+    """
 
     __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
     weight: Parameter
@@ -91,7 +111,15 @@ class LayerNorm(TensorModule):
 
 
 class GroupNorm(TensorModule):
-    """Normalises each group of channels of each sample. input: (N, C, *), weight and bias: (C)."""
+    """Normalises each group of channels of each sample. input: (N, C, *), weight and bias: (C).
+
+    >>> import tensorrt_lite as trt
+    >>> norm = trt.nn.GroupNorm(num_groups=2, num_channels=4, affine=False)
+    >>> norm(trt.tensor([[1.0, 3.0, 10.0, 30.0]]))
+    tensor([[-1.0000,  1.0000, -1.0000,  1.0000]])
+    >>> trt.nn.GroupNorm(3, 6)(trt.randn(2, 6, 8, 8)).shape
+    torch.Size([2, 6, 8, 8])
+    """
 
     __constants__ = ["num_groups", "num_channels", "eps", "affine"]
     weight: Parameter
@@ -138,7 +166,14 @@ class GroupNorm(TensorModule):
 
 
 class RMSNorm(TensorModule):
-    """x / sqrt(mean(x ** 2) + eps) * weight over the trailing dimensions. input: (N, *normalized_shape)."""
+    """x / sqrt(mean(x ** 2) + eps) * weight over the trailing dimensions. input: (N, *normalized_shape).
+
+    >>> import tensorrt_lite as trt
+    >>> norm = trt.nn.RMSNorm(2, eps=0.0, elementwise_affine=False)
+    >>> norm(trt.tensor([[1.0, 7.0], [-3.0, 3.0]]))
+    tensor([[ 0.2000,  1.4000],
+            [-1.0000,  1.0000]])
+    """
 
     __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
     weight: Parameter

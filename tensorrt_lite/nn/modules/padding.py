@@ -42,25 +42,51 @@ class _ConstantPadNd(_PadNd):
 
 
 class ConstantPad1d(_ConstantPadNd):
-    """Pads the last dimension with `value`."""
+    """Pads the last dimension with `value`.
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.ConstantPad1d((1, 2), value=9.0)(trt.tensor([[1.0, 2.0]]))
+    tensor([[9., 1., 2., 9., 9.]])
+    """
 
     _dims = 1
 
 
 class ConstantPad2d(_ConstantPadNd):
-    """Pads the last two dimensions with `value`."""
+    """Pads the last two dimensions with `value`.
+
+    >>> import tensorrt_lite as trt
+    >>> x = trt.tensor([[[1.0, 2.0], [3.0, 4.0]]])
+    >>> trt.nn.ConstantPad2d((1, 0, 0, 1), value=9.0)(x)  # left, right, top, bottom
+    tensor([[[9., 1., 2.],
+             [9., 3., 4.],
+             [9., 9., 9.]]])
+    """
 
     _dims = 2
 
 
 class ConstantPad3d(_ConstantPadNd):
-    """Pads the last three dimensions with `value`."""
+    """Pads the last three dimensions with `value`.
+
+    >>> import tensorrt_lite as trt
+    >>> pad = trt.nn.ConstantPad3d((1, 1, 2, 2, 0, 3), value=0.5)
+    >>> pad(trt.randn(2, 4, 5, 6)).shape
+    torch.Size([2, 7, 9, 8])
+    """
 
     _dims = 3
 
 
 class ZeroPad1d(ConstantPad1d):
-    """Pads the last dimension with zeros."""
+    """Pads the last dimension with zeros.
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.ZeroPad1d((2, 1))(trt.tensor([[1.0, 2.0]]))
+    tensor([[0., 0., 1., 2., 0.]])
+    >>> trt.nn.ZeroPad1d((-1, 0))(trt.tensor([[1.0, 2.0]]))  # a negative padding crops
+    tensor([[2.]])
+    """
 
     def __init__(self, padding: Any) -> None:
         super().__init__(padding, 0.0)
@@ -70,7 +96,14 @@ class ZeroPad1d(ConstantPad1d):
 
 
 class ZeroPad2d(ConstantPad2d):
-    """Pads the last two dimensions with zeros."""
+    """Pads the last two dimensions with zeros.
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.ZeroPad2d(1)(trt.ones(1, 1, 2))
+    tensor([[[0., 0., 0., 0.],
+             [0., 1., 1., 0.],
+             [0., 0., 0., 0.]]])
+    """
 
     def __init__(self, padding: Any) -> None:
         super().__init__(padding, 0.0)
@@ -80,7 +113,12 @@ class ZeroPad2d(ConstantPad2d):
 
 
 class ZeroPad3d(ConstantPad3d):
-    """Pads the last three dimensions with zeros."""
+    """Pads the last three dimensions with zeros.
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.ZeroPad3d(1)(trt.ones(2, 3, 4, 5)).shape
+    torch.Size([2, 5, 6, 7])
+    """
 
     def __init__(self, padding: Any) -> None:
         super().__init__(padding, 0.0)
@@ -100,54 +138,108 @@ class _CircularPadNd(_PadNd):
 
 
 class CircularPad1d(_CircularPadNd):
-    """Pads the last dimension with its other end."""
+    """Pads the last dimension with its other end.
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.CircularPad1d((2, 1))(trt.tensor([[1.0, 2.0, 3.0]]))
+    tensor([[2., 3., 1., 2., 3., 1.]])
+    """
 
     _dims = 1
 
 
 class CircularPad2d(_CircularPadNd):
-    """Pads the last two dimensions with their other ends."""
+    """Pads the last two dimensions with their other ends.
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.CircularPad2d((1, 0, 0, 1))(trt.tensor([[[1.0, 2.0], [3.0, 4.0]]]))
+    tensor([[[2., 1., 2.],
+             [4., 3., 4.],
+             [2., 1., 2.]]])
+    """
 
     _dims = 2
 
 
 class CircularPad3d(_CircularPadNd):
-    """Pads the last three dimensions with their other ends."""
+    """Pads the last three dimensions with their other ends.
+
+    >>> import tensorrt_lite as trt
+    >>> x = trt.arange(3.0).reshape(1, 3, 1, 1)
+    >>> trt.nn.CircularPad3d((0, 0, 0, 0, 1, 2))(x).flatten()
+    tensor([2., 0., 1., 2., 0., 1.])
+    """
 
     _dims = 3
 
 
 class ReflectionPad1d(_PadNd):
-    """Pads the last dimension with its reflection about the edge."""
+    """Pads the last dimension with its reflection about the edge.
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.ReflectionPad1d(2)(trt.tensor([[1.0, 2.0, 3.0]]))
+    tensor([[3., 2., 1., 2., 3., 2., 1.]])
+    """
 
     _dims, _mode = 1, "reflect"
 
 
 class ReflectionPad2d(_PadNd):
-    """Pads the last two dimensions with their reflections about the edges."""
+    """Pads the last two dimensions with their reflections about the edges.
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.ReflectionPad2d((1, 0, 0, 1))(trt.tensor([[[1.0, 2.0], [3.0, 4.0]]]))
+    tensor([[[2., 1., 2.],
+             [4., 3., 4.],
+             [2., 1., 2.]]])
+    """
 
     _dims, _mode = 2, "reflect"
 
 
 class ReflectionPad3d(_PadNd):
-    """Pads the last three dimensions with their reflections about the edges."""
+    """Pads the last three dimensions with their reflections about the edges.
+
+    >>> import tensorrt_lite as trt
+    >>> x = trt.arange(3.0).reshape(1, 3, 1, 1)
+    >>> trt.nn.ReflectionPad3d((0, 0, 0, 0, 2, 1))(x).flatten()
+    tensor([2., 1., 0., 1., 2., 1.])
+    """
 
     _dims, _mode = 3, "reflect"
 
 
 class ReplicationPad1d(_PadNd):
-    """Pads the last dimension with its edge values."""
+    """Pads the last dimension with its edge values.
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.ReplicationPad1d((2, 1))(trt.tensor([[1.0, 2.0, 3.0]]))
+    tensor([[1., 1., 1., 2., 3., 3.]])
+    """
 
     _dims, _mode = 1, "replicate"
 
 
 class ReplicationPad2d(_PadNd):
-    """Pads the last two dimensions with their edge values."""
+    """Pads the last two dimensions with their edge values.
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.ReplicationPad2d((1, 0, 0, 1))(trt.tensor([[[1.0, 2.0], [3.0, 4.0]]]))
+    tensor([[[1., 1., 2.],
+             [3., 3., 4.],
+             [3., 3., 4.]]])
+    """
 
     _dims, _mode = 2, "replicate"
 
 
 class ReplicationPad3d(_PadNd):
-    """Pads the last three dimensions with their edge values."""
+    """Pads the last three dimensions with their edge values.
+
+    >>> import tensorrt_lite as trt
+    >>> x = trt.arange(3.0).reshape(1, 3, 1, 1)
+    >>> trt.nn.ReplicationPad3d((0, 0, 0, 0, 2, 1))(x).flatten()
+    tensor([0., 0., 0., 1., 2., 2.])
+    """
 
     _dims, _mode = 3, "replicate"

@@ -9,7 +9,16 @@ from ._typed import TensorModule
 
 
 class PixelShuffle(TensorModule):
-    """(*, C * r * r, H, W) to (*, C, H * r, W * r)."""
+    """(*, C * r * r, H, W) to (*, C, H * r, W * r).
+
+    >>> import tensorrt_lite as trt
+    >>> x = trt.arange(4.0).reshape(4, 1, 1)
+    >>> trt.nn.PixelShuffle(upscale_factor=2)(x)
+    tensor([[[0., 1.],
+             [2., 3.]]])
+    >>> trt.nn.PixelShuffle(3)(trt.randn(1, 18, 4, 5)).shape
+    torch.Size([1, 2, 12, 15])
+    """
 
     __constants__ = ["upscale_factor"]
 
@@ -25,7 +34,15 @@ class PixelShuffle(TensorModule):
 
 
 class PixelUnshuffle(TensorModule):
-    """(*, C, H * r, W * r) to (*, C * r * r, H, W)."""
+    """(*, C, H * r, W * r) to (*, C * r * r, H, W).
+
+    >>> import tensorrt_lite as trt
+    >>> x = trt.arange(4.0).reshape(1, 2, 2)
+    >>> trt.nn.PixelUnshuffle(downscale_factor=2)(x).tolist()
+    [[[0.0]], [[1.0]], [[2.0]], [[3.0]]]
+    >>> trt.nn.PixelUnshuffle(3)(trt.randn(1, 2, 12, 15)).shape
+    torch.Size([1, 18, 4, 5])
+    """
 
     __constants__ = ["downscale_factor"]
 

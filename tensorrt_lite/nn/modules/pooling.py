@@ -38,7 +38,13 @@ class _MaxPoolNd(Module):
 
 
 class MaxPool1d(_MaxPoolNd):
-    """input: (N, C, L) or (C, L); the maximum of each window, with its index if return_indices."""
+    """input: (N, C, L) or (C, L); the maximum of each window, with its index if return_indices.
+
+    >>> import tensorrt_lite as trt
+    >>> pool = trt.nn.MaxPool1d(kernel_size=2, return_indices=True)
+    >>> pool(trt.tensor([[1.0, 3.0, 5.0, 4.0]]))
+    (tensor([[3., 5.]]), tensor([[1, 2]]))
+    """
 
     def forward(self, input: Any) -> Any:
         return F.max_pool1d(
@@ -47,7 +53,15 @@ class MaxPool1d(_MaxPoolNd):
 
 
 class MaxPool2d(_MaxPoolNd):
-    """input: (N, C, H, W) or (C, H, W); the maximum of each window, with its index if return_indices."""
+    """input: (N, C, H, W) or (C, H, W); the maximum of each window, with its index if return_indices.
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.MaxPool2d(2)(trt.arange(16.0).reshape(1, 4, 4))
+    tensor([[[ 5.,  7.],
+             [13., 15.]]])
+    >>> trt.nn.MaxPool2d(kernel_size=3, stride=2, padding=1)(trt.randn(1, 8, 32, 32)).shape
+    torch.Size([1, 8, 16, 16])
+    """
 
     def forward(self, input: Any) -> Any:
         return F.max_pool2d(
@@ -56,7 +70,13 @@ class MaxPool2d(_MaxPoolNd):
 
 
 class MaxPool3d(_MaxPoolNd):
-    """input: (N, C, D, H, W) or (C, D, H, W); the maximum of each window, with its index if return_indices."""
+    """input: (N, C, D, H, W) or (C, D, H, W); the maximum of each window, with its index if return_indices.
+
+    >>> import tensorrt_lite as trt
+    >>> x = trt.randn(1, 2, 5, 8, 8)
+    >>> trt.nn.MaxPool3d(2)(x).shape, trt.nn.MaxPool3d(2, ceil_mode=True)(x).shape
+    (torch.Size([1, 2, 2, 4, 4]), torch.Size([1, 2, 3, 4, 4]))
+    """
 
     def forward(self, input: Any) -> Any:
         return F.max_pool3d(
@@ -78,7 +98,14 @@ class _MaxUnpoolNd(TensorModule):
 
 
 class MaxUnpool1d(_MaxUnpoolNd):
-    """Undoes MaxPool1d with return_indices: input and indices (N, C, L)."""
+    """Undoes MaxPool1d with return_indices: input and indices (N, C, L).
+
+    >>> import tensorrt_lite as trt
+    >>> pool = trt.nn.MaxPool1d(2, return_indices=True)
+    >>> values, indices = pool(trt.tensor([[1.0, 3.0, 5.0, 4.0]]))
+    >>> trt.nn.MaxUnpool1d(2)(values, indices)
+    tensor([[0., 3., 5., 0.]])
+    """
 
     _dims = 1
 
@@ -87,7 +114,14 @@ class MaxUnpool1d(_MaxUnpoolNd):
 
 
 class MaxUnpool2d(_MaxUnpoolNd):
-    """Undoes MaxPool2d with return_indices: input and indices (N, C, H, W)."""
+    """Undoes MaxPool2d with return_indices: input and indices (N, C, H, W).
+
+    >>> import tensorrt_lite as trt
+    >>> x = trt.randn(1, 3, 7, 7)
+    >>> values, indices = trt.nn.MaxPool2d(2, return_indices=True)(x)
+    >>> trt.nn.MaxUnpool2d(2)(values, indices, output_size=x.shape).shape  # 6 x 6 without output_size
+    torch.Size([1, 3, 7, 7])
+    """
 
     _dims = 2
 
@@ -96,7 +130,14 @@ class MaxUnpool2d(_MaxUnpoolNd):
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
-    """Undoes MaxPool3d with return_indices: input and indices (N, C, D, H, W)."""
+    """Undoes MaxPool3d with return_indices: input and indices (N, C, D, H, W).
+
+    >>> import tensorrt_lite as trt
+    >>> values, indices = trt.nn.MaxPool3d(2, return_indices=True)(trt.ones(1, 1, 4, 4, 4))
+    >>> unpooled = trt.nn.MaxUnpool3d(2)(values, indices)
+    >>> unpooled.shape, unpooled.sum().item()  # one element of each window
+    (torch.Size([1, 1, 4, 4, 4]), 8.0)
+    """
 
     _dims = 3
 
@@ -112,7 +153,12 @@ class _AvgPoolNd(TensorModule):
 
 
 class AvgPool1d(_AvgPoolNd):
-    """input: (N, C, L) or (C, L); the mean of each window."""
+    """input: (N, C, L) or (C, L); the mean of each window.
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.AvgPool1d(kernel_size=2, stride=1)(trt.tensor([[1.0, 3.0, 5.0, 4.0]]))
+    tensor([[2.0000, 4.0000, 4.5000]])
+    """
 
     def __init__(
         self,
@@ -153,7 +199,15 @@ class _AvgPoolWithDivisor(_AvgPoolNd):
 
 
 class AvgPool2d(_AvgPoolWithDivisor):
-    """input: (N, C, H, W) or (C, H, W); the mean of each window."""
+    """input: (N, C, H, W) or (C, H, W); the mean of each window.
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.AvgPool2d(2)(trt.arange(16.0).reshape(1, 4, 4))
+    tensor([[[ 2.5000,  4.5000],
+             [10.5000, 12.5000]]])
+    >>> trt.nn.AvgPool2d(3, padding=1, count_include_pad=False)(trt.ones(1, 3, 3))
+    tensor([[[1.]]])
+    """
 
     def forward(self, input: Any) -> Any:
         return F.avg_pool2d(
@@ -168,7 +222,12 @@ class AvgPool2d(_AvgPoolWithDivisor):
 
 
 class AvgPool3d(_AvgPoolWithDivisor):
-    """input: (N, C, D, H, W) or (C, D, H, W); the mean of each window."""
+    """input: (N, C, D, H, W) or (C, D, H, W); the mean of each window.
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.AvgPool3d((1, 2, 2))(trt.randn(2, 3, 5, 8, 8)).shape
+    torch.Size([2, 3, 5, 4, 4])
+    """
 
     def forward(self, input: Any) -> Any:
         return F.avg_pool3d(
@@ -212,7 +271,14 @@ class _FractionalMaxPoolNd(Module):
 
 
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
-    """input: (N, C, H, W) or (C, H, W); max pooling over windows at random steps (Graham 2014)."""
+    """input: (N, C, H, W) or (C, H, W); max pooling over windows at random steps (Graham 2014).
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.FractionalMaxPool2d(kernel_size=2, output_size=(9, 7))(trt.randn(1, 3, 16, 12)).shape
+    torch.Size([1, 3, 9, 7])
+    >>> trt.nn.FractionalMaxPool2d(kernel_size=2, output_ratio=0.75)(trt.randn(1, 3, 16, 12)).shape
+    torch.Size([1, 3, 12, 9])
+    """
 
     _dims = 2
 
@@ -223,7 +289,14 @@ class FractionalMaxPool2d(_FractionalMaxPoolNd):
 
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
-    """input: (N, C, D, H, W) or (C, D, H, W); max pooling over windows at random steps (Graham 2014)."""
+    """input: (N, C, D, H, W) or (C, D, H, W); max pooling over windows at random steps (Graham 2014).
+
+    >>> import tensorrt_lite as trt
+    >>> pool = trt.nn.FractionalMaxPool3d(kernel_size=2, output_size=4, return_indices=True)
+    >>> values, indices = pool(trt.randn(1, 2, 6, 7, 8))
+    >>> values.shape == indices.shape, values.shape
+    (True, torch.Size([1, 2, 4, 4, 4]))
+    """
 
     _dims = 3
 
@@ -251,21 +324,37 @@ class _LPPoolNd(TensorModule):
 
 
 class LPPool1d(_LPPoolNd):
-    """input: (N, C, L) or (C, L); the p-norm of each window."""
+    """input: (N, C, L) or (C, L); the p-norm of each window.
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.LPPool1d(norm_type=2, kernel_size=2)(trt.tensor([[3.0, 4.0, 1.0, 1.0]]))
+    tensor([[5.0000, 1.4142]])
+    """
 
     def forward(self, input: Any) -> Any:
         return F.lp_pool1d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
 
 class LPPool2d(_LPPoolNd):
-    """input: (N, C, H, W) or (C, H, W); the p-norm of each window."""
+    """input: (N, C, H, W) or (C, H, W); the p-norm of each window.
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.LPPool2d(norm_type=1, kernel_size=2)(trt.arange(16.0).reshape(1, 4, 4) / 4)  # sums
+    tensor([[[ 2.5000,  4.5000],
+             [10.5000, 12.5000]]])
+    """
 
     def forward(self, input: Any) -> Any:
         return F.lp_pool2d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
 
 class LPPool3d(_LPPoolNd):
-    """input: (N, C, D, H, W) or (C, D, H, W); the p-norm of each window."""
+    """input: (N, C, D, H, W) or (C, D, H, W); the p-norm of each window.
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.LPPool3d(norm_type=2, kernel_size=2, stride=1)(trt.randn(1, 2, 4, 5, 6)).shape
+    torch.Size([1, 2, 3, 4, 5])
+    """
 
     def forward(self, input: Any) -> Any:
         return F.lp_pool3d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
@@ -284,21 +373,39 @@ class _AdaptiveMaxPoolNd(Module):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
-    """input: (N, C, L) or (C, L), output: (N, C, output_size)."""
+    """input: (N, C, L) or (C, L), output: (N, C, output_size).
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.AdaptiveMaxPool1d(2)(trt.tensor([[1.0, 3.0, 5.0, 4.0, 2.0]]))
+    tensor([[5., 5.]])
+    """
 
     def forward(self, input: Any) -> Any:
         return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
-    """input: (N, C, H, W) or (C, H, W), output: (N, C, *output_size)."""
+    """input: (N, C, H, W) or (C, H, W), output: (N, C, *output_size).
+
+    >>> import tensorrt_lite as trt
+    >>> values, indices = trt.nn.AdaptiveMaxPool2d(1, return_indices=True)(trt.arange(12.0).reshape(1, 3, 4))
+    >>> values.item(), indices.item()
+    (11.0, 11)
+    >>> trt.nn.AdaptiveMaxPool2d((None, 2))(trt.randn(1, 8, 5, 7)).shape
+    torch.Size([1, 8, 5, 2])
+    """
 
     def forward(self, input: Any) -> Any:
         return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
-    """input: (N, C, D, H, W) or (C, D, H, W), output: (N, C, *output_size)."""
+    """input: (N, C, D, H, W) or (C, D, H, W), output: (N, C, *output_size).
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.AdaptiveMaxPool3d((2, 3, 4))(trt.randn(1, 2, 5, 8, 9)).shape
+    torch.Size([1, 2, 2, 3, 4])
+    """
 
     def forward(self, input: Any) -> Any:
         return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
@@ -316,21 +423,37 @@ class _AdaptiveAvgPoolNd(TensorModule):
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
-    """input: (N, C, L) or (C, L), output: (N, C, output_size)."""
+    """input: (N, C, L) or (C, L), output: (N, C, output_size).
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.AdaptiveAvgPool1d(2)(trt.tensor([[1.0, 3.0, 5.0, 4.0]]))
+    tensor([[2.0000, 4.5000]])
+    """
 
     def forward(self, input: Any) -> Any:
         return F.adaptive_avg_pool1d(input, self.output_size)
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
-    """input: (N, C, H, W) or (C, H, W), output: (N, C, *output_size)."""
+    """input: (N, C, H, W) or (C, H, W), output: (N, C, *output_size).
+
+    >>> import tensorrt_lite as trt
+    >>> pool = trt.nn.AdaptiveAvgPool2d(1)  # global pooling, for images of any size
+    >>> pool(trt.randn(2, 8, 7, 7)).shape, pool(trt.randn(2, 8, 10, 13)).shape
+    (torch.Size([2, 8, 1, 1]), torch.Size([2, 8, 1, 1]))
+    """
 
     def forward(self, input: Any) -> Any:
         return F.adaptive_avg_pool2d(input, self.output_size)
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
-    """input: (N, C, D, H, W) or (C, D, H, W), output: (N, C, *output_size)."""
+    """input: (N, C, D, H, W) or (C, D, H, W), output: (N, C, *output_size).
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.AdaptiveAvgPool3d((1, None, 2))(trt.randn(2, 3, 4, 5, 6)).shape
+    torch.Size([2, 3, 1, 5, 2])
+    """
 
     def forward(self, input: Any) -> Any:
         return F.adaptive_avg_pool3d(input, self.output_size)

@@ -24,6 +24,13 @@ class RNNBase(Module):
 
     input: (L, N, input_size), (N, L, input_size) with batch_first, or (L, input_size); the output has
     hidden_size (or proj_size) features per direction. The hidden state is (layers * directions, N, hidden_size).
+
+    >>> import tensorrt_lite as trt
+    >>> gru = trt.nn.RNNBase("GRU", input_size=10, hidden_size=20)
+    >>> [(name, tuple(p.shape)) for name, p in gru.named_parameters()]
+    [('weight_ih_l0', (60, 10)), ('weight_hh_l0', (60, 20)), ('bias_ih_l0', (60,)), ('bias_hh_l0', (60,))]
+    >>> isinstance(trt.nn.LSTM(10, 20), trt.nn.RNNBase)
+    True
     """
 
     __constants__ = [
@@ -229,7 +236,16 @@ class RNNBase(Module):
 
 
 class RNN(RNNBase):
-    """h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu."""
+    """h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu.
+
+    >>> import tensorrt_lite as trt
+    >>> rnn = trt.nn.RNN(input_size=10, hidden_size=20, nonlinearity="relu", batch_first=True)
+    >>> output, hidden = rnn(trt.randn(3, 7, 10))
+    >>> output.shape, hidden.shape
+    (torch.Size([3, 7, 20]), torch.Size([1, 3, 20]))
+    >>> trt.equal(output[:, -1], hidden[0])
+    True
+    """
 
     def __init__(
         self,
@@ -263,7 +279,14 @@ class RNN(RNNBase):
 
 
 class LSTM(RNNBase):
-    """Long short-term memory (Hochreiter and Schmidhuber 1997), with optional projection of the hidden state."""
+    """Long short-term memory (Hochreiter and Schmidhuber 1997), with optional projection of the hidden state.
+
+    >>> import tensorrt_lite as trt
+    >>> lstm = trt.nn.LSTM(input_size=10, hidden_size=20, num_layers=2, batch_first=True)
+    >>> output, (hidden, cell) = lstm(trt.randn(3, 7, 10))  # three sequences of seven steps
+    >>> output.shape, hidden.shape, cell.shape
+    (torch.Size([3, 7, 20]), torch.Size([2, 3, 20]), torch.Size([2, 3, 20]))
+    """
 
     def __init__(
         self,
@@ -294,7 +317,14 @@ class LSTM(RNNBase):
 
 
 class GRU(RNNBase):
-    """Gated recurrent unit (Cho et al. 2014), reset gate after the hidden product."""
+    """Gated recurrent unit (Cho et al. 2014), reset gate after the hidden product.
+
+    >>> import tensorrt_lite as trt
+    >>> gru = trt.nn.GRU(input_size=10, hidden_size=20, bidirectional=True)
+    >>> output, hidden = gru(trt.randn(7, 3, 10))  # seven steps of three sequences
+    >>> output.shape, hidden.shape
+    (torch.Size([7, 3, 40]), torch.Size([2, 3, 20]))
+    """
 
     def __init__(
         self,
@@ -324,7 +354,13 @@ class GRU(RNNBase):
 
 
 class RNNCellBase(Module):
-    """One step of a recurrent layer: weights (gates * H, input_size) and (gates * H, H)."""
+    """One step of a recurrent layer: weights (gates * H, input_size) and (gates * H, H).
+
+    >>> import tensorrt_lite as trt
+    >>> cell = trt.nn.RNNCellBase(input_size=10, hidden_size=20, bias=True, num_chunks=4)
+    >>> [(name, tuple(p.shape)) for name, p in cell.named_parameters()]
+    [('weight_ih', (80, 10)), ('weight_hh', (80, 20)), ('bias_ih', (80,)), ('bias_hh', (80,))]
+    """
 
     __constants__ = ["input_size", "hidden_size", "bias"]
     bias_ih: Any
@@ -392,7 +428,14 @@ class RNNCellBase(Module):
 
 
 class RNNCell(RNNCellBase):
-    """h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu. input: (N, input_size), hidden: (N, hidden_size)."""
+    """h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu. input: (N, input_size), hidden: (N, hidden_size).
+
+    >>> import tensorrt_lite as trt
+    >>> cell = trt.nn.RNNCell(input_size=10, hidden_size=20)
+    >>> hidden = cell(trt.randn(3, 10))
+    >>> cell(trt.randn(3, 10), hidden).shape
+    torch.Size([3, 20])
+    """
 
     __constants__ = ["input_size", "hidden_size", "bias", "nonlinearity"]
 
@@ -415,7 +458,16 @@ class RNNCell(RNNCellBase):
 
 
 class LSTMCell(RNNCellBase):
-    """One LSTM step. input: (N, input_size), hx: (hidden, cell), each (N, hidden_size)."""
+    """One LSTM step. input: (N, input_size), hx: (hidden, cell), each (N, hidden_size).
+
+    >>> import tensorrt_lite as trt
+    >>> lstm, state = trt.nn.LSTMCell(input_size=10, hidden_size=20), None
+    >>> for x in trt.randn(7, 3, 10):
+    ...     state = lstm(x, state)
+    >>> hidden, cell = state
+    >>> hidden.shape, cell.shape
+    (torch.Size([3, 20]), torch.Size([3, 20]))
+    """
 
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
@@ -427,7 +479,15 @@ class LSTMCell(RNNCellBase):
 
 
 class GRUCell(RNNCellBase):
-    """One GRU step. input: (N, input_size), hidden: (N, hidden_size)."""
+    """One GRU step. input: (N, input_size), hidden: (N, hidden_size).
+
+    >>> import tensorrt_lite as trt
+    >>> cell, hidden = trt.nn.GRUCell(input_size=10, hidden_size=20), trt.zeros(3, 20)
+    >>> for x in trt.randn(7, 3, 10):
+    ...     hidden = cell(x, hidden)
+    >>> hidden.shape
+    torch.Size([3, 20])
+    """
 
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None

@@ -47,7 +47,18 @@ class _Table(TensorModule):
 
 
 class Embedding(_Table):
-    """input: integers (*), output: (*, embedding_dim). sparse=True: the weight's gradient is sparse_coo."""
+    """input: integers (*), output: (*, embedding_dim). sparse=True: the weight's gradient is sparse_coo.
+
+    >>> import tensorrt_lite as trt
+    >>> table = trt.nn.Embedding(num_embeddings=10, embedding_dim=3, padding_idx=0)
+    >>> table(trt.tensor([[1, 2, 0], [4, 0, 0]])).shape
+    torch.Size([2, 3, 3])
+    >>> table.weight[0].tolist()
+    [0.0, 0.0, 0.0]
+    >>> trt.nn.Embedding.from_pretrained(trt.eye(3))(trt.tensor([2, 0]))
+    tensor([[0., 0., 1.],
+            [1., 0., 0.]])
+    """
 
     __constants__ = [
         "num_embeddings",
@@ -137,7 +148,18 @@ class Embedding(_Table):
 
 
 class EmbeddingBag(_Table):
-    """Sums, means or maxima of bags of embeddings. input: (B, N), or (N) with offsets (B); output: (B, D)."""
+    """Sums, means or maxima of bags of embeddings. input: (B, N), or (N) with offsets (B); output: (B, D).
+
+    >>> import tensorrt_lite as trt
+    >>> table = trt.tensor([[1.0, 1.0], [2.0, 4.0], [6.0, 8.0]])
+    >>> bag = trt.nn.EmbeddingBag.from_pretrained(table, mode="sum")
+    >>> bag(trt.tensor([0, 1, 1, 2]), offsets=trt.tensor([0, 3]))  # rows 0, 1, 1 and row 2
+    tensor([[5., 9.],
+            [6., 8.]])
+    >>> bag(trt.tensor([[0, 2], [1, 2]]))
+    tensor([[ 7.,  9.],
+            [ 8., 12.]])
+    """
 
     __constants__ = [
         "num_embeddings",

@@ -136,7 +136,14 @@ class _FeedForward(TensorModule):
 
 
 class TransformerEncoderLayer(_FeedForward):
-    """Self-attention and a feed-forward network, each with residual and layer norm. src: (S, N, E) or (S, E)."""
+    """Self-attention and a feed-forward network, each with residual and layer norm. src: (S, N, E) or (S, E).
+
+    >>> import tensorrt_lite as trt
+    >>> layer = trt.nn.TransformerEncoderLayer(d_model=16, nhead=4, dim_feedforward=32, batch_first=True)
+    >>> mask = trt.nn.Transformer.generate_square_subsequent_mask(5)
+    >>> layer(trt.randn(2, 5, 16), src_mask=mask, is_causal=True).shape
+    torch.Size([2, 5, 16])
+    """
 
     def __init__(
         self,
@@ -179,7 +186,14 @@ class TransformerEncoderLayer(_FeedForward):
 
 
 class TransformerDecoderLayer(_FeedForward):
-    """Self-attention, attention to `memory` and a feed-forward network. tgt: (T, N, E), memory: (S, N, E)."""
+    """Self-attention, attention to `memory` and a feed-forward network. tgt: (T, N, E), memory: (S, N, E).
+
+    >>> import tensorrt_lite as trt
+    >>> layer = trt.nn.TransformerDecoderLayer(d_model=16, nhead=4, norm_first=True, batch_first=True)
+    >>> memory = trt.randn(2, 7, 16)
+    >>> layer(trt.randn(2, 5, 16), memory).shape
+    torch.Size([2, 5, 16])
+    """
 
     def __init__(
         self,
@@ -250,6 +264,13 @@ class TransformerEncoder(TensorModule):
 
     In evaluation, where no gradient is recorded, padding behind sequences (`src_key_padding_mask`) is not computed but taken out, and zero in the result, if the
     layers are `batch_first` and as PyTorch's fused ones are; `enable_nested_tensor=False` leaves it in.
+
+    >>> import tensorrt_lite as trt
+    >>> layer = trt.nn.TransformerEncoderLayer(d_model=16, nhead=4, batch_first=True)
+    >>> encoder = trt.nn.TransformerEncoder(layer, num_layers=2)
+    >>> padding = trt.tensor([[False, False, False], [False, False, True]])  # the second is one shorter
+    >>> encoder(trt.randn(2, 3, 16), src_key_padding_mask=padding).shape
+    torch.Size([2, 3, 16])
     """
 
     __constants__ = ["norm"]
@@ -304,7 +325,15 @@ class TransformerEncoder(TensorModule):
 
 
 class TransformerDecoder(TensorModule):
-    """A stack of copies of a decoder layer. tgt: (T, N, E), memory: (S, N, E)."""
+    """A stack of copies of a decoder layer. tgt: (T, N, E), memory: (S, N, E).
+
+    >>> import tensorrt_lite as trt
+    >>> layer = trt.nn.TransformerDecoderLayer(d_model=16, nhead=4, batch_first=True)
+    >>> decoder = trt.nn.TransformerDecoder(layer, num_layers=2)
+    >>> mask = trt.nn.Transformer.generate_square_subsequent_mask(5)
+    >>> decoder(trt.randn(2, 5, 16), trt.randn(2, 7, 16), tgt_mask=mask).shape
+    torch.Size([2, 5, 16])
+    """
 
     __constants__ = ["norm"]
 
@@ -343,7 +372,14 @@ class TransformerDecoder(TensorModule):
 
 
 class Transformer(TensorModule):
-    """Encoder and decoder. src: (S, N, E), tgt: (T, N, E), N first with batch_first; output like tgt."""
+    """Encoder and decoder. src: (S, N, E), tgt: (T, N, E), N first with batch_first; output like tgt.
+
+    >>> import tensorrt_lite as trt
+    >>> model = trt.nn.Transformer(d_model=16, nhead=4, num_encoder_layers=1, num_decoder_layers=1, batch_first=True)
+    >>> src, tgt = trt.randn(2, 7, 16), trt.randn(2, 5, 16)
+    >>> model(src, tgt, tgt_mask=model.generate_square_subsequent_mask(5)).shape
+    torch.Size([2, 5, 16])
+    """
 
     def __init__(
         self,

@@ -9,7 +9,15 @@ from ._typed import TensorModule
 
 
 class Upsample(TensorModule):
-    """Resizes the spatial dimensions of input (N, C, *) to `size` or by `scale_factor`."""
+    """Resizes the spatial dimensions of input (N, C, *) to `size` or by `scale_factor`.
+
+    >>> import tensorrt_lite as trt
+    >>> x = trt.tensor([[[1.0, 3.0]]])
+    >>> trt.nn.Upsample(scale_factor=2)(x)
+    tensor([[[1., 1., 3., 3.]]])
+    >>> trt.nn.Upsample(size=5, mode="linear", align_corners=True)(x)
+    tensor([[[1.0000, 1.5000, 2.0000, 2.5000, 3.0000]]])
+    """
 
     __constants__ = ["size", "scale_factor", "mode", "align_corners", "name", "recompute_scale_factor"]
 
@@ -48,14 +56,26 @@ class Upsample(TensorModule):
 
 
 class UpsamplingNearest2d(Upsample):
-    """Upsample of images, mode nearest."""
+    """Upsample of images, mode nearest.
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.UpsamplingNearest2d(scale_factor=2)(trt.tensor([[[[1.0, 2.0]]]]))
+    tensor([[[[1., 1., 2., 2.],
+              [1., 1., 2., 2.]]]])
+    """
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, mode="nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
-    """Upsample of images, mode bilinear with aligned corners."""
+    """Upsample of images, mode bilinear with aligned corners.
+
+    >>> import tensorrt_lite as trt
+    >>> trt.nn.UpsamplingBilinear2d(size=(2, 3))(trt.tensor([[[[1.0, 2.0], [3.0, 4.0]]]]))
+    tensor([[[[1.0000, 1.5000, 2.0000],
+              [3.0000, 3.5000, 4.0000]]]])
+    """
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)

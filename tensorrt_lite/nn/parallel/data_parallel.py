@@ -23,6 +23,14 @@ class DataParallel(Module):
 
     device_ids: all by default. output_device: where the outputs are joined, by default the first, which the module's parameters and buffers must be on
     (RuntimeError). dim: of the batch. The module itself is `.module`.
+
+    >>> import tensorrt_lite as trt
+    >>> device = "cuda" if trt.cuda.is_available() else "cpu"
+    >>> model = trt.nn.DataParallel(trt.nn.Linear(3, 2).to(device))
+    >>> model(trt.randn(8, 3, device=device)).shape
+    torch.Size([8, 2])
+    >>> list(model.state_dict())
+    ['module.weight', 'module.bias']
     """
 
     def __init__(self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0) -> None:
