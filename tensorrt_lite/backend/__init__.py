@@ -11,7 +11,7 @@
 >>> y.sum().backward()
 Traceback (most recent call last):
     ...
-NotImplementedError: Could not run 'sum' with arguments from the 'toy' backend: 'reduce' is not implemented for the device 'toy': no step is registered for it, and the backend does not fall back to the CPU
+tensorrt_lite._C.core.dispatch.MissingStep: Could not run 'sum' with arguments from the 'toy' backend: 'reduce' is not implemented for the device 'toy': no step is registered for it, and the backend does not fall back to the CPU
 >>> toy.fall_back_to_cpu()                               # or: sum runs on the host, on copies
 >>> y.sum().backward()
 >>> x.grad
