@@ -31,7 +31,8 @@ cdef enum:
     WHOLE_VECTORS = 32           # unless positions fill vectors and so many samples
     MANY_SAMPLES = 16            # make im2col's matrix larger than the caches
     LEAST_TILES = 4              # that pay for the transform of the kernel,
-    LEAST_OF_TILE = 9            # and of 16 outputs of a tile those within the image
+    LEAST_OF_TILE = 9            # of 16 outputs of a tile those within the image,
+    LEAST_CHANNELS = 16          # and channels on both sides
     LEAST_WORK = 1 << 16         # multiplications below which im2col costs more than it gives
     LEAST_COLUMNS = 16           # output positions of all samples that fill a vector, so that the weight lies as it is,
     LEAST_TURNED = 64            # and those that pay for packing a transposed weight
@@ -54,7 +55,7 @@ cdef bint has_winograd_tiles(const ConvProblem* p) noexcept:
     """Whether Winograd's tiles serve images of few positions better than im2col (loops/conv_winograd.h, "forward of few tiles")."""
     return (
         p.n == 2 and p.taps[1] == 3 and p.taps[2] == 3 and p.stride[1] * p.stride[2] == 1 and p.dilation[1] * p.dilation[2] == 1 and p.samples >= LEAST_TILES
-        and p.outputs[1] * p.outputs[2] >= LEAST_OF_TILE and p.c_in >= 64 and p.c_out >= 64
+        and p.outputs[1] * p.outputs[2] >= LEAST_OF_TILE and p.c_in >= LEAST_CHANNELS and p.c_out >= LEAST_CHANNELS
     )
 
 
