@@ -12,6 +12,7 @@
 #include "pool_tables.h"
 
 enum { POOL_BLOCK = 512, POOL_PIXELS = 16 /* collected before they are added */ };
+enum { POOL_FEW = 8, POOL_PLANE = 1 << 16 /* outputs of a row, and pixels, of planes that are taken several at a time */ };
 enum { POOL_QUOTIENTS = 4096, POOL_LANES = 4 /* kept for the windows over a pixel, and fewest channels at a time */ };
 
 KERNEL_INLINE int64_t ceil_div(int64_t a, int64_t b) { return a >= 0 ? (a + b - 1) / b : -(-a / b); }
@@ -36,6 +37,13 @@ KERNEL_INLINE int64_t pool_divisor(const pool_call* s, int64_t oh, int64_t ow) {
     return (min_i64(h1, s->in_h) - max_i64(h0, 0)) * (min_i64(w1, s->in_w) - max_i64(w0, 0));
 }
 
+/* Whether rows have few outputs (more where steps are no vectors either) and all windows lie inside the input. */
+KERNEL_INLINE int pool_is_small(const pool_call* s) {
+    return (s->out_w <= POOL_FEW || (s->stride_w > 1 && s->out_w <= 4 * POOL_FEW)) && s->pad_h == 0 && s->pad_w == 0 && s->out_h * s->out_w <= POOL_BLOCK && s->in_h * s->in_w <= POOL_PLANE &&
+           (s->out_h - 1) * s->stride_h + (s->kernel_h - 1) * s->dilation_h < s->in_h &&
+           (s->out_w - 1) * s->stride_w + (s->kernel_w - 1) * s->dilation_w < s->in_w;
+}
+
 /* The windows that cover a position of the padded input, found from those of a position before it without divisions. */
 typedef struct {
     int64_t last, first;
@@ -58,8 +66,43 @@ KERNEL_INLINE void cover_position(pool_cover* c, int64_t at, int64_t kernel, int
             index[o] = better ? (I)(base + o * stride) : index[o];                                  \
         }                                                                                           \
     }                                                                                               \
+    /* whole planes at a time, whose outputs' windows begin at start[o]: a row of few outputs fills no vector */\
+    KERNEL_ONCE void max_pool_small_##T(const char* in, char* out, int64_t* indices, const pool_call* s, int64_t items_begin, int64_t items_end) {\
+        C best[POOL_BLOCK];                                                                         \
+        I tap[POOL_BLOCK];                                                                          \
+        int32_t start[POOL_BLOCK], first[POOL_BLOCK];                                               \
+        const int64_t size = s->in_h * s->in_w, positions = s->out_h * s->out_w, planes = min_i64(POOL_BLOCK / positions, items_end - items_begin);\
+        for (int64_t p = 0, o = 0; p < planes; p++)                                                 \
+            for (int64_t oh = 0; oh < s->out_h; oh++)                                               \
+                for (int64_t ow = 0; ow < s->out_w; ow++, o++) {                                    \
+                    first[o] = (int32_t)(oh * s->stride_h * s->in_w + ow * s->stride_w);            \
+                    start[o] = (int32_t)(p * size) + first[o];                                      \
+                }                                                                                   \
+        for (int64_t item = items_begin; item < items_end; item += planes) {                        \
+            const int64_t m = min_i64(planes, items_end - item) * positions, at = item * positions; \
+            for (int64_t o = 0; o < m; o++) best[o] = LOWEST, tap[o] = 0;                           \
+            for (int64_t kh = 0; kh < s->kernel_h; kh++)                                            \
+                for (int64_t kw = 0; kw < s->kernel_w; kw++) {                                      \
+                    const I offset = (I)(kh * s->dilation_h * s->in_w + kw * s->dilation_w);        \
+                    const T* x = (const T*)in + item * size + offset;                               \
+                    VECTORIZE for (int64_t o = 0; o < m; o++) {                                     \
+                        C v = LOAD(x[start[o]]);                                                    \
+                        int better = (v > best[o]) | (v != v);                                      \
+                        best[o] = better ? v : best[o];                                             \
+                        tap[o] = better ? offset : tap[o];                                          \
+                    }                                                                               \
+                }                                                                                   \
+            for (int64_t o = 0; o < m; o++) ((T*)out)[at + o] = STORE(best[o]);                     \
+            if (indices)                                                                            \
+                for (int64_t o = 0; o < m; o++) indices[at + o] = first[o] + tap[o];                \
+        }                                                                                           \
+    }                                                                                               \
     KERNEL_FN void max_pool_planes_##T(const char* in, char* out, int64_t* indices, const pool_call* s, \
                                        int64_t items_begin, int64_t items_end) {                    \
+        if (pool_is_small(s)) {                                                                     \
+            max_pool_small_##T(in, out, indices, s, items_begin, items_end);                        \
+            return;                                                                                 \
+        }                                                                                           \
         C best_[POOL_BLOCK];                                                                        \
         I index_[POOL_BLOCK];                                                                       \
         for (int64_t item = items_begin; item < items_end; item++) {                                \

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch")
@@ -146,3 +147,22 @@ def test_adaptive_maxima_choose_as_pytorch_does(dtype, size, last):
         return [(str(y.tolist()), at.tolist(), y.stride() if y.shape[2] > 1 else None) for y, at in results]
 
     assert result(trt) == result(torch)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int32", "int64"])
+def test_maxima_of_many_small_planes(dtype):
+    """Planes of few outputs are taken several at a time: more planes than a block holds, the last ones fewer; NaN, ties and nothing but -inf."""
+    for height, width, kernel, stride, dilation in ((4, 4, 2, 2, 1), (2, 2, 2, 2, 1), (5, 7, 3, 2, 1), (9, 8, 2, 3, 1), (8, 8, 3, 1, 1), (9, 9, 3, 2, 2), (3, 40, 2, 1, 1), (40, 64, 2, 2, 1)):
+        x = torch.randint(-3, 3, (23, 31, height, width), generator=torch.Generator().manual_seed(0)).to(getattr(torch, dtype))
+        if x.is_floating_point():
+            x[1, 2, :, 1], x[3, 4] = float("nan"), -float("inf")
+        values, indices = torch.nn.functional.max_pool2d(x, kernel, stride, 0, dilation, return_indices=True)
+        y = trt.tensor(x.double().numpy(), dtype=getattr(trt, dtype))
+        got, positions = trt.nn.functional.max_pool2d(y, kernel, stride, 0, dilation, return_indices=True)
+        assert np.array_equal(got.double().numpy(), values.double().numpy(), equal_nan=True), (height, width, kernel)
+        assert positions.tolist() == indices.tolist(), (height, width, kernel)
+        if x.is_floating_point():
+            x.requires_grad_(), y.requires_grad_()
+            torch.nn.functional.max_pool2d(x, kernel, stride, 0, dilation).nansum().backward()
+            trt.nn.functional.max_pool2d(y, kernel, stride, 0, dilation).nansum().backward()
+            assert np.array_equal(y.grad.double().numpy(), x.grad.double().numpy()), (height, width, kernel)
