@@ -487,8 +487,8 @@ def _multiply_pair(plan: tuple[Any, ...], a: Any, b: Any) -> Any:
 
 
 def _one_plan(labels: str, output: str) -> tuple[Any, ...] | None:
-    """What makes the output of one operand, or, where `output` is as long as needed, prepares it for a product: pairs of dimensions of which a
-    diagonal is taken (it becomes the last one), dimensions that are summed, the order of the rest; None for nothing."""
+    """How one operand becomes `output`: pairs of dimensions of which a diagonal is taken (it becomes the last dimension), dimensions that are summed,
+    the order of the rest; None for nothing."""
     diagonals = []
     for x in sorted(set(labels)):
         while labels.count(x) > 1:
@@ -572,7 +572,7 @@ def einsum(*args: Any) -> Tensor:
         if plan is not None:
             return _multiply_pair(plan, a, b)
     if len(args) > 1 and isinstance(args[0], str) and not isinstance(args[1], (list, tuple)):
-        plan = _plan(args[0], tuple([tuple(tensor_argument(t, "einsum", "operands").shape) for t in args[1:]]), _in_order())
+        plan = _plan(args[0], tuple([tuple(tensor_argument(t, "einsum", "operands").shape) for t in args[1:]]), len(args) > 3 and _in_order())
         if plan is not None:
             return _follow(plan, args[1:])
     inputs: list[list[int]] = []

@@ -48,6 +48,7 @@ cdef extern from *:
     """
     #include "isa.h"
     ISA_TABLE(trt_matmul_table, trt_matmul)
+    _Static_assert(NARROW == 16, "a bias of so many elements is held in Gemm.bias_row");
     """
     const trt_matmul_table* trt_matmul()
 
@@ -87,7 +88,7 @@ cdef struct Gemm:
     double beta[2]
     int64_t integer_alpha, integer_beta
     char* bias                   # WAY_NARROW: the row that is added in place of C, in bias_row, or NULL
-    double bias_row[16]          # of NARROW elements at most: the tensor that it was may change while the GIL is released
+    double bias_row[16]          # NARROW, below: the tensor that it was may change while the GIL is released
     char* splits                 # WAY_DEEP, WAY_GRAM (split-K): one dense (m, n) product for each DEEP, GRAM_DEPTH of k
 
 cdef enum:
@@ -230,24 +231,27 @@ cdef void tile_columns_task(void* context, int64_t begin, int64_t end) noexcept 
                               g.c + begin * size, g.mc.rs, g.alpha[0], g.beta[0])
 
 
-cdef void deep_task(void* context, int64_t begin, int64_t end) noexcept nogil:
-    """The GEMMs of the splits begin..end of the depth (split-K), each into its own matrix."""
-    cdef Gemm* g = <Gemm*>context
-    cdef int64_t size = ITEM_SIZE[g.dtype], i, depth
-    for i in range(begin, end):
-        depth = g.k - i * DEEP
-        LOOPS.tiled[g.dtype - F32](g.m, g.n, depth if depth < DEEP else DEEP, g.a + i * DEEP * g.ma.cs * size, g.ma.rs, g.ma.cs,
-                                  g.b + i * DEEP * g.mb.rs * size, g.mb.rs, g.mb.cs, g.splits + i * g.m * g.n * size, g.n, g.alpha[0], 0)
+cdef inline int64_t split_depth(const Gemm* g) noexcept nogil:
+    """The depth of a split (split-K) of the ways that cut it."""
+    return DEEP if g.way == WAY_DEEP else GRAM_DEPTH
 
 
-cdef void gram_task(void* context, int64_t begin, int64_t end) noexcept nogil:
-    """The same of a GEMM of few rows and few columns."""
+cdef void split_task(void* context, int64_t begin, int64_t end) noexcept nogil:
+    """The GEMMs of the splits begin..end of the depth, each into its own matrix."""
     cdef Gemm* g = <Gemm*>context
-    cdef int64_t size = ITEM_SIZE[g.dtype], i, depth
+    cdef int64_t size = ITEM_SIZE[g.dtype], whole = split_depth(g), i, depth
+    cdef char* a
+    cdef char* b
+    cdef char* to
     for i in range(begin, end):
-        depth = g.k - i * GRAM_DEPTH
-        LOOPS.gram[g.dtype - F32](g.m, g.n, depth if depth < GRAM_DEPTH else GRAM_DEPTH, g.a + i * GRAM_DEPTH * g.ma.cs * size, g.ma.rs, g.ma.cs,
-                                  g.b + i * GRAM_DEPTH * g.mb.rs * size, g.mb.rs, g.splits + i * g.m * g.n * size, g.n, 1, g.alpha[0], 0)
+        depth = min(whole, g.k - i * whole)
+        a = g.a + i * whole * g.ma.cs * size
+        b = g.b + i * whole * g.mb.rs * size
+        to = g.splits + i * g.m * g.n * size
+        if g.way == WAY_GRAM:
+            LOOPS.gram[g.dtype - F32](g.m, g.n, depth, a, g.ma.rs, g.ma.cs, b, g.mb.rs, to, g.n, 1, g.alpha[0], 0)
+        else:
+            LOOPS.tiled[g.dtype - F32](g.m, g.n, depth, a, g.ma.rs, g.ma.cs, b, g.mb.rs, g.mb.cs, to, g.n, g.alpha[0], 0)
 
 
 cdef void add_pieces(Gemm* g, int64_t splits) noexcept nogil:
@@ -293,13 +297,9 @@ cdef void execute(Gemm* g) noexcept nogil:
         parallel_for(g.m, THREAD_WORK // (g.k * NARROW) + 1, 8, narrow_task, g)
     elif g.way == WAY_INTEGER:
         parallel_for(g.m, THREAD_WORK // (g.k * g.n + 1) + 1, 1, integer_task, g)
-    elif g.way == WAY_DEEP:
-        i = (g.k + DEEP - 1) // DEEP
-        parallel_for(i, THREAD_WORK // (DEEP * g.m * g.n) + 1, 1, deep_task, g)
-        add_pieces(g, i)
-    elif g.way == WAY_GRAM:
-        i = (g.k + GRAM_DEPTH - 1) // GRAM_DEPTH
-        parallel_for(i, THREAD_WORK // (GRAM_DEPTH * g.m * NARROW) + 1, 1, gram_task, g)
+    elif g.way == WAY_DEEP or g.way == WAY_GRAM:
+        i = (g.k + split_depth(g) - 1) // split_depth(g)
+        parallel_for(i, THREAD_WORK // (split_depth(g) * g.m * g.n) + 1, 1, split_task, g)
         add_pieces(g, i)
     elif work > 2 * THREAD_WORK and g.way == WAY_TILES and g.dtype != C64:
         if g.m >= g.n:
@@ -359,16 +359,14 @@ cdef inline int64_t skinny_rows(const Gemm* g) noexcept nogil:
     return ROW_SKINNY if g.mb.cs == 1 else SKINNY
 
 
-cdef inline bint rows_of_few(const Mat* x, int64_t few) noexcept nogil:
-    """Whether x, of `few` columns, has its rows one after the other, each in one piece."""
-    return 1 < few <= NARROW and x.cs == 1 and x.rs >= few
+cdef inline bint lies_by_rows(int64_t rs, int64_t cs, int64_t cols) noexcept nogil:
+    """Whether a matrix of few columns has its rows one after the other, each in one piece."""
+    return 1 < cols <= NARROW and cs == 1 and rs >= cols
 
 
 cdef inline bint is_gram(const Gemm* g) noexcept nogil:
-    """Whether many rows of few elements make few sums, and one of the operands has them in one piece."""
-    cdef Mat turned = g.ma
-    transpose_mat(&turned)
-    return g.k >= GRAM_ROWS and g.m <= NARROW and g.n <= NARROW and (rows_of_few(&g.mb, g.n) or rows_of_few(&turned, g.m))
+    """Whether many rows of few elements make few sums, and A' or B has them in one piece."""
+    return g.k >= GRAM_ROWS and g.m <= NARROW and g.n <= NARROW and (lies_by_rows(g.mb.rs, g.mb.cs, g.n) or lies_by_rows(g.ma.cs, g.ma.rs, g.m))
 
 
 cdef int choose_way(const Gemm* g, int64_t work) noexcept nogil:
@@ -451,7 +449,7 @@ cdef int gemm(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* 
     g.c = data_of(out)
     if is_blas_type(g.dtype):
         if g.way == WAY_GRAM:
-            if not rows_of_few(&g.mb, g.n):
+            if not lies_by_rows(g.mb.rs, g.mb.cs, g.n):
                 turn(&g)
         elif g.way != WAY_NARROW and g.way != WAY_TINY and (g.mc.cs != 1 or g.mc.rs < g.n):
             turn(&g)
@@ -466,7 +464,7 @@ cdef int gemm(str name, TensorBase out, const Mat* mo, TensorBase a, const Mat* 
                 raise RuntimeError(f"{name}: matrices ({g.m}, {g.k}) and ({g.k}, {g.n}) are too large for 32-bit BLAS")
     g.splits = NULL
     if g.way == WAY_DEEP or g.way == WAY_GRAM and g.batch == 1:
-        splits = (g.k + DEEP - 1) // DEEP if g.way == WAY_DEEP else (g.k + GRAM_DEPTH - 1) // GRAM_DEPTH
+        splits = (g.k + split_depth(&g) - 1) // split_depth(&g)
         g.splits = <char*>malloc(splits * g.m * g.n * ITEM_SIZE[g.dtype])
         if g.splits == NULL:
             raise MemoryError(f"{name}: no memory for {splits} partial products of {g.m} x {g.n}")
