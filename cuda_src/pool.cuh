@@ -233,28 +233,26 @@ __device__ __forceinline__ long long fractional_start(const fractional_call& a, 
 }
 
 template <class T>
-__device__ __forceinline__ void fractional_max(const fractional_call& a) {
-    const long long in_plane = a.size[0] * a.size[1] * a.size[2], out_plane = a.out[0] * a.out[1] * a.out[2], total = a.planes * out_plane;
-    for (long long at = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; at < total; at += static_cast<long long>(gridDim.x) * blockDim.x) {
-        const long long plane = at / out_plane, i = at % out_plane;
-        const T *x = reinterpret_cast<const T*>(a.x) + plane * in_plane, *sample = reinterpret_cast<const T*>(a.samples) + plane * a.dims;
-        const long long s0 = a.dims == 3 ? fractional_start(a, 0, sample[0], i / a.out[2] / a.out[1]) : 0;
-        const long long s1 = fractional_start(a, 1, sample[1], i / a.out[2] % a.out[1]), s2 = fractional_start(a, 2, sample[a.dims == 3 ? 2 : 0], i % a.out[2]);
-        long long best = (s0 * a.size[1] + s1) * a.size[2] + s2;
-        T most = -T(INFINITY);
-        for (long long k0 = s0; k0 < s0 + a.kernel[0]; k0++)
-            for (long long k1 = s1; k1 < s1 + a.kernel[1]; k1++)
-                for (long long k2 = s2; k2 < s2 + a.kernel[2]; k2++) {
-                    const long long place = (k0 * a.size[1] + k1) * a.size[2] + k2;
-                    const T v = x[place];
-                    if (v > most || v != v) {
-                        most = v;
-                        best = place;
-                    }
+__device__ __forceinline__ void fractional_max(const fractional_call& a, long long at) {
+    const long long in_plane = a.size[0] * a.size[1] * a.size[2], out_plane = a.out[0] * a.out[1] * a.out[2];
+    const long long plane = at / out_plane, i = at % out_plane;
+    const T *x = reinterpret_cast<const T*>(a.x) + plane * in_plane, *sample = reinterpret_cast<const T*>(a.samples) + plane * a.dims;
+    const long long s0 = a.dims == 3 ? fractional_start(a, 0, sample[0], i / a.out[2] / a.out[1]) : 0;
+    const long long s1 = fractional_start(a, 1, sample[1], i / a.out[2] % a.out[1]), s2 = fractional_start(a, 2, sample[a.dims == 3 ? 2 : 0], i % a.out[2]);
+    long long best = (s0 * a.size[1] + s1) * a.size[2] + s2;
+    T most = -T(INFINITY);
+    for (long long k0 = s0; k0 < s0 + a.kernel[0]; k0++)
+        for (long long k1 = s1; k1 < s1 + a.kernel[1]; k1++)
+            for (long long k2 = s2; k2 < s2 + a.kernel[2]; k2++) {
+                const long long place = (k0 * a.size[1] + k1) * a.size[2] + k2;
+                const T v = x[place];
+                if (v > most || v != v) {
+                    most = v;
+                    best = place;
                 }
-        reinterpret_cast<T*>(a.y)[at] = most;
-        a.indices[at] = best;
-    }
+            }
+    reinterpret_cast<T*>(a.y)[at] = most;
+    a.indices[at] = best;
 }
 
 }  // namespace trt

@@ -20,7 +20,7 @@ def test_the_generator_takes_the_blocks(tmp_path: Path) -> None:
     before = {op.name for op in load(tmp_path / "cysrc" / "ops")}
     changed = try_contributing.apply(tmp_path)
     added = {op.name for op in load(tmp_path / "cysrc" / "ops")} - before
-    assert len(changed) == 7 and added == set(re.findall(r"^- op: (\w+)", TEXT, re.M))
+    assert len(changed) == 11 and added == set(re.findall(r"^- op: (\w+)", TEXT, re.M))
     generate(tmp_path, tmp_path / "out")
     compositions = "".join(p.read_text() for p in (tmp_path / "tensorrt_lite" / "_compositions").glob("*.py"))
     written = "".join(p.read_text() for p in (tmp_path / "out" / "ops").glob("*.pyx"))

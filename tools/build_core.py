@@ -184,6 +184,7 @@ class Builder:
         for folder in self.family_folders():
             found[f"{PACKAGE}.ops.{folder.name}"] = self.generated / "ops" / f"{folder.name}.pyx"
             found |= {f"{PACKAGE}.ops.{folder.name}.{p.stem}": p for p in sorted(folder.glob("*.pyx")) if p.stem != folder.name}
+        found |= {f"{PACKAGE}.cuda.{p.stem}": p for p in sorted((self.generated / "cuda").glob("*.pyx"))}
         return found
 
     @staticmethod
@@ -191,21 +192,23 @@ class Builder:
         return [ROOT / "cysrc" / "ops" / name for name in families(ROOT / "cysrc" / "ops")]
 
     @staticmethod
-    def cuda_families() -> list[str]:
-        """The modules of cysrc/cuda that set CUDA's functions of families' steps; the backend is imported before them."""
-        return [p.stem for p in sorted((ROOT / "cysrc" / "cuda").glob("*.pyx")) if p.stem != "backend" and f"{PACKAGE}.steps." in p.read_text()]
+    def cuda_families(modules: dict[str, Path]) -> list[str]:
+        """The modules below cuda that set CUDA's functions of families' steps; the backend is imported before them."""
+        cuda = {name.rpartition(".")[2]: p for name, p in modules.items() if name.startswith(f"{PACKAGE}.cuda.")}
+        return [name for name, p in sorted(cuda.items()) if name != "backend" and f"{PACKAGE}.steps." in p.read_text()]
 
     @staticmethod
     def own_loops(modules: dict[str, Path]) -> dict[str, list[Path]]:
         """{module: sources below cysrc/loops} by the words of their names: sorting_bins.c is of ops.sorting.bins where there is such a module, else of ops.sorting:
-        of its module `cpu`, which has the CPU's steps, where there is one."""
+        of its module `cpu`, which has the CPU's steps, where there is one. The generated module calls the task of a step that is a loop (`<STEP>_TASK`)."""
         owners = {"_".join(name.removeprefix(f"{PACKAGE}.").split(".")[1:]): name for name in modules if name.startswith((f"{PACKAGE}.ops.", f"{PACKAGE}.core."))}
         found: dict[str, list[Path]] = {}
         for p in sorted((ROOT / "cysrc" / "loops").glob("*.c")):
             words = p.stem.split("_")
             owner = next((owners[stem] for n in range(len(words), 0, -1) if (stem := "_".join(words[:n])) in owners), None)
             if owner is not None:
-                found.setdefault(f"{owner}.cpu" if f"{owner}.cpu" in modules else owner, []).append(p)
+                generated = re.search(r"^\w+_TASK$", p.read_text(), re.M)
+                found.setdefault(f"{owner}.cpu" if f"{owner}.cpu" in modules and not generated else owner, []).append(p)
         return found
 
     def link_include_tree(self, modules: dict[str, Path]) -> None:
@@ -501,7 +504,7 @@ class Builder:
     def init_text(self, modules: dict[str, Path]) -> str:
         families = [folder.name for folder in self.family_folders()]
         version = subprocess.run([*self.compiler, "--version"], capture_output=True, text=True).stdout.splitlines()[0]
-        facts = {"FAMILIES": families, "CUDA_FAMILIES": self.cuda_families(), "DEBUG": self.debug, "TRACEBACKS": self.tracebacks, "COMPILER": version, "SOURCES": self.sources}
+        facts = {"FAMILIES": families, "CUDA_FAMILIES": self.cuda_families(modules), "DEBUG": self.debug, "TRACEBACKS": self.tracebacks, "COMPILER": version, "SOURCES": self.sources}
         return "".join(f"{name} = {value!r}\n" for name, value in facts.items()) + public_source(self.operators)
 
     # ---- running commands

@@ -13,6 +13,7 @@ import ctypes
 import json
 import os
 import random
+import re
 import struct
 import subprocess
 import sys
@@ -43,7 +44,8 @@ double measure(loop_t loop, char** data, const int64_t* strides, int64_t n, cons
 Scalar numbers[8];
 void fill_numbers(void) { for (int i = 0; i < 8; i++) numbers[i] = (Scalar){.kind = SCALAR_FLOAT, .d = 2, .i = 2}; }
 """
-# What runs the loops of each source that is not generated: statements of 20 µs to some ms on operands within the caches.
+# What runs the loops of each source that is not generated: statements of 20 µs to some ms on operands within the caches. A source may have them
+# itself, in comments `/* Measured: statement; statement */`.
 SETUP = """
 import tensorrt_lite as trt, tensorrt_lite.nn.functional as F
 trt.set_num_threads(1); trt.manual_seed(0)
@@ -76,10 +78,8 @@ OPERATORS = {
     "matmul": ["m[:2] @ m", "m[:16, :16] @ m[:16, :16]", "k @ k", "m @ m[0]", "c[:8, :8] @ c[:8, :8]"],
     "matmul_packed": ["m @ m", "m @ m.t()", "m.t() @ m", "d @ d", "h @ h.t()", "m.bfloat16() @ m.bfloat16()"],
     "recurrent": ["lstm(sequence)", "lstm(sequence)[0].sum().backward()"],
-    "segment": ["trt.segment_reduce(row, 'sum', lengths=spans)", "trt.segment_reduce(row, 'max', lengths=spans)"],
     "sparse": ["sparse @ m"],
     "sparse_product": ["sparse @ sparse"],
-    "pool_fractional": ["F.fractional_max_pool2d(image, 2, output_ratio=0.5)"],
     "loss_ctc": ["F.ctc_loss(scores, spoken, trt.full((8,), 50), trt.full((8,), 10))"],
     "linalg": ["trt.linalg.solve(small, small)", "trt.linalg.cholesky(small)", "trt.linalg.inv(small)"],
     "attention": ["F.scaled_dot_product_attention(q, q, q)"],
@@ -90,6 +90,9 @@ OPERATORS = {
     "random_kernels": ["trt.randn(65536)", "trt.rand(65536)", "trt.empty(65536).exponential_()"],
     "reduction_scan": ["m.cummax(1)", "m.cummax(0)", "n.cummin(1)"],
 }
+for _path in (ROOT / "cysrc" / "loops").glob("*.c"):
+    if _measured := re.search(r"/\* Measured: (.*?) \*/", _path.read_text()):
+        OPERATORS[_path.stem] = _measured[1].split("; ")
 WORKER = SETUP + """
 import sys, time
 for line in sys.stdin:

@@ -1,6 +1,6 @@
 """Does what docs/contributing.md says, in a copy of the checkout: `python -m tools.try_contributing FOLDER`.
 
-Blocks whose first line names a file are appended to it, the core is built there (from this checkout's objects where it was built), and the programs
+Blocks whose first line names a file are appended to it or begin it, the core is built there (from this checkout's objects where it was built), and the programs
 run with what they print compared with their comments; those marked `cuda` run on the emulator.
 """
 
@@ -29,12 +29,13 @@ def programs(text: str) -> list[tuple[str, str]]:
 
 
 def apply(folder: Path) -> list[str]:
-    """Append the blocks to the files below a folder; the files."""
+    """Append the blocks to the files below a folder, which a block may begin; the files."""
     changed = []
     for name, block in additions(DOCUMENT.read_text(encoding="utf-8")):
         path = folder / name
         gap = "\n\n" if path.suffix != ".yaml" else ""
-        path.write_text(path.read_text(encoding="utf-8").rstrip() + "\n" + gap + block, encoding="utf-8")
+        before = path.read_text(encoding="utf-8").rstrip() + "\n" + gap if path.exists() else ""
+        path.write_text(before + block, encoding="utf-8")
         changed.append(name)
     return changed
 

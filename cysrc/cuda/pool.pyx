@@ -15,7 +15,7 @@ from tensorrt_lite._C.cuda.driver import synchronize_on
 from tensorrt_lite._C.cuda.radix cimport sort_pairs
 from tensorrt_lite._C.ops import resize as _resize
 from tensorrt_lite._C.steps.pool cimport (
-    fractional_call, pool_call, pool_launch, set_fractional_max, set_pool_average, set_pool_average_backward, set_pool_max, set_pool_max_backward)
+    pool_call, pool_launch, set_pool_average, set_pool_average_backward, set_pool_max, set_pool_max_backward)
 from tensorrt_lite._C.cuda import source as _source
 
 attach()
@@ -106,24 +106,6 @@ cdef int pool_average_backward(pool_call* call, TensorBase grad, TensorBase resu
     return pool(3, call, grad, result, None)
 
 
-cdef FunctionHandle fractional_handles[64][2]
-
-
-cdef FunctionHandle load_fractional(int index, int dtype) except NULL:
-    cdef FunctionHandle* slot = &fractional_handles[index][dtype == F64]
-    if slot[0] == NULL:
-        t = "double" if dtype == F64 else "float"
-        slot[0] = kernel_of(f"#include \"pool.cuh\"\n\nextern \"C\" __global__ void __launch_bounds__(256) kernel(const fractional_call a) {{ trt::fractional_max<{t}>(a); }}\n", "kernel", index)
-    return slot[0]
-
-
-cdef int fractional_max(fractional_call* call, TensorBase x, TensorBase samples, TensorBase y, TensorBase indices) except -1:
-    cdef void* arguments[1]
-    call.x, call.samples, call.y, call.indices = data_of(x), data_of(samples), data_of(y), <int64_t*>data_of(indices)
-    arguments[0] = call
-    return run(load_fractional(x.device_index, x.dtype), x.device_index, blocks_for(y.numel, 256), 256, 0, arguments)
-
-
 cdef dict _tables = {}           # (device, arguments of _axis_table): (start, index, weight) on the device
 
 
@@ -204,8 +186,6 @@ cdef FunctionHandle load_grid(int index, int dtype, int dims, int mode, int whic
 def _load_all(int index):
     """Ask for every kernel of the family on a device."""
     cdef int dtype, which, dims, mode
-    load_fractional(index, F32)
-    load_fractional(index, F64)
     for dtype in range(<int>NUM_DTYPES):
         if not has_loops(dtype) or dtype == BOOL:
             continue
@@ -248,7 +228,6 @@ cdef int sample_grid(const GridArgs* s, TensorBase x, TensorBase grid, TensorBas
     return run(load_grid(index, dtype, s.dims, s.mode, 2), index, blocks_for(p.samples * parts * plane, 256), 256, 0, arguments)
 
 
-set_fractional_max(DEV_CUDA, fractional_max)
 set_pool_max(DEV_CUDA, pool_max)
 set_pool_max_backward(DEV_CUDA, pool_max_backward)
 set_pool_average(DEV_CUDA, pool_average)

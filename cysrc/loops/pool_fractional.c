@@ -1,4 +1,5 @@
 /* Fractional max pooling (Graham 2014): windows of one size whose steps a random number of each plane chooses. Planes have up to three dimensions. */
+/* Measured: F.fractional_max_pool2d(image, 2, output_ratio=0.5) */
 #include "kernel_base.h"
 #include "pool_steps.h"
 
@@ -12,7 +13,7 @@
         T alpha = ROUND_##T(a, ROUND_##T(a, (T)(a->size[d] - a->kernel[d])) / ROUND_##T(a, (T)(a->out[d] - 1)));                                   \
         return (int64_t)ROUND_##T(a, ROUND_##T(a, (T)i + sample) * alpha) - (int64_t)ROUND_##T(a, sample * alpha);                               \
     }                                                                                                                                            \
-    static void fractional_planes_##T(const fractional_call* a, int64_t begin, int64_t end) {                                                    \
+    static void fractional_max_##T(const fractional_call* a, int64_t begin, int64_t end) {                                                       \
         int64_t in_plane = a->size[0] * a->size[1] * a->size[2], out_plane = a->out[0] * a->out[1] * a->out[2];                                        \
         for (int64_t p = begin; p < end; p++) {                                                                                                  \
             const T *x = (const T*)a->x + p * in_plane, *sample = (const T*)a->samples + p * a->dims;                                            \
@@ -41,12 +42,5 @@
             }                                                                                                                                    \
         }                                                                                                                                        \
     }
-DEFINE_FRACTIONAL(f32)
-DEFINE_FRACTIONAL(f64)
-
-/* items: planes */
-void ISA_NAME(fractional_max)(void* context, int64_t begin, int64_t end) {
-    const fractional_call* a = context;
-    if (a->is_double) fractional_planes_f64(a, begin, end);
-    else fractional_planes_f32(a, begin, end);
-}
+FRACTIONAL_MAX_TYPES(DEFINE_FRACTIONAL)
+FRACTIONAL_MAX_TASK

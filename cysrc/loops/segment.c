@@ -1,4 +1,5 @@
 /* Reductions of segments: one pass over each, elements beside each other in vectors, in the order of positions. */
+/* Measured: trt.segment_reduce(row, 'sum', lengths=spans); trt.segment_reduce(row, 'max', lengths=spans) */
 #include "kernel_base.h"
 #include "segment_steps.h"
 
@@ -10,7 +11,7 @@
     break
 
 #define DEFINE_SEGMENTS(TYPE)                                                                                           \
-    static void segments_##TYPE(const segment_call* a, int64_t first, int64_t last) {                                   \
+    static void segment_reduce_##TYPE(const segment_call* a, int64_t first, int64_t last) {                             \
         typedef TYPE T;                                                                                                 \
         for (int64_t i = first; i < last; i++) {                                                                        \
             int64_t outer = i / a->segments, segment = i % a->segments;                                                 \
@@ -32,12 +33,5 @@
                 for (int64_t j = 0; j < a->inner; j++) to[j] = NAN;                                                     \
         }                                                                                                               \
     }
-DEFINE_SEGMENTS(f32)
-DEFINE_SEGMENTS(f64)
-
-/* items: segments */
-void ISA_NAME(segment_reduce)(void* context, int64_t begin, int64_t end) {
-    const segment_call* a = context;
-    if (a->is_double) segments_f64(a, begin, end);
-    else segments_f32(a, begin, end);
-}
+SEGMENT_REDUCE_TYPES(DEFINE_SEGMENTS)
+SEGMENT_REDUCE_TASK

@@ -30,7 +30,8 @@ OPERATION = "    - LOGSUMEXP: float; log of the sum of exponentials\n"
 
 def refusal(folder: Path, row: str = ROW, operation: str = "    - CUBE_SUM: float; of cubes\n", struct: str = "") -> str:
     """What the generator says of the declarations with a row and an operation more."""
-    shutil.copytree(SOURCES, folder / "cysrc" / "ops")
+    for sources in ("cysrc/ops", "cysrc/loops", "cuda_src"):
+        shutil.copytree(ROOT / sources, folder / sources)
     reduction = folder / "cysrc" / "ops" / "reduction"
     with open(reduction / "reduction.yaml", "a") as f:
         f.write(row)
@@ -42,6 +43,60 @@ def refusal(folder: Path, row: str = ROW, operation: str = "    - CUBE_SUM: floa
     except schema.DeclarationError as error:
         return str(error)
     return ""
+
+
+OWN_STEP = """
+- op: leaky_sum
+  step: {fields: [int64_t rows, int64_t length, double decay], types: [f32, f64], items: call.rows, work: self.numel}
+  meta: meta_leaky_sum
+  signature: "leaky_sum(Tensor self, float decay=0.9) -> Tensor"
+  variants: function, method, out
+  backward: none
+"""
+LOOP = "LEAKY_SUM_TYPES(DEFINE)\nLEAKY_SUM_TASK\n"
+KERNEL = "void leaky_sum(const leaky_sum_call& call, long long row) {}\n"
+
+
+def refusal_of_own_step(folder: Path, row: str = OWN_STEP, loop: str = LOOP, kernel: str = KERNEL) -> str:
+    """The same of a row that declares its step, a source of loops and a CUDA kernel."""
+    for sources in ("cysrc/ops", "cysrc/loops", "cuda_src"):
+        shutil.copytree(ROOT / sources, folder / sources)
+    with open(folder / "cysrc" / "ops" / "reduction" / "reduction.yaml", "a") as f:
+        f.write(row)
+    (folder / "cysrc" / "loops" / "reduction_leaky_sum.c").write_text(loop)
+    (folder / "cuda_src" / "leaky_sum.cuh").write_text(kernel)
+    try:
+        generate.generate(folder, folder / "out")
+    except schema.DeclarationError as error:
+        return str(error)
+    return ""
+
+
+def test_a_row_that_declares_its_step_gets_struct_task_and_launch(tmp_path: Path) -> None:
+    assert refusal_of_own_step(tmp_path) == ""
+    header = (tmp_path / "out" / "include" / "reduction_steps.h").read_text()
+    assert "case DT_f32: leaky_sum_f32(call, begin, end); break;" in header and "const char* self;\n  char* out;\n  TRT_INT64 rows;" in header
+    module = (tmp_path / "out" / "ops" / "reduction.pyx").read_text()
+    assert "result = meta_leaky_sum(&call, \"leaky_sum\", self, decay)" in module and "ISA_TASK(leaky_sum)" in module
+    assert '("leaky_sum", "leaky_sum.cuh", "leaky_sum_call", (8, 9,))' in (tmp_path / "out" / "cuda" / "loop_steps.pyx").read_text()
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"row": OWN_STEP.replace("  meta: meta_leaky_sum\n", "")}, "leaky_sum has no meta"),
+        ({"row": OWN_STEP.replace("  backward: none\n", "")}, "leaky_sum has no backward"),
+        ({"row": OWN_STEP.replace("items: call.rows, ", "")}, "leaky_sum: a loop has 'types' and 'items'"),
+        ({"row": OWN_STEP.replace("items:", "item:")}, "unknown keys ['item'] of the row's step"),
+        ({"row": OWN_STEP.replace("[f32, f64]", "[f32, f128]")}, "unknown types ['f32', 'f128']"),
+        ({"row": OWN_STEP.replace("double decay", "int steps, double decay")}, "decay would leave a hole"),
+        ({"row": OWN_STEP.replace("int64_t rows, ", "int64_t self, ")}, "leaky_sum_call needs a pointer by the name of each tensor"),
+        ({"loop": "LEAKY_SUM_TYPES(DEFINE)\n"}, "no source cysrc/loops/reduction*.c has its loops, with the line LEAKY_SUM_TASK"),
+        ({"kernel": "\n"}, "neither cuda_src/leaky_sum.cuh nor cuda_src/reduction.cuh has its kernel"),
+    ],
+)
+def test_what_a_loop_step_lacks_is_named(tmp_path: Path, changes: dict[str, str], says: str) -> None:
+    assert says in refusal_of_own_step(tmp_path, **changes)
 
 
 def test_a_whole_declaration_becomes_a_kernel(tmp_path: Path) -> None:

@@ -1,11 +1,11 @@
-"""Writes the generated sources into the build folder: one Cython module and some C loop files per family."""
+"""Writes the generated sources into the build folder: one Cython module and some C loop files per family, and CUDA's steps that are one loop."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-from . import entries, functions, pointwise, steps
+from . import entries, functions, loop_steps, pointwise, steps
 from .schema import Operator, aliases, families, load
 
 PRELUDE = """# Generated from {family}.yaml and {family}.pyx of cysrc/ops/{family}: entries, dispatch, Nodes.
@@ -74,13 +74,17 @@ def generate(root: Path, out: Path, declared_rows: list[Operator] | None = None)
     operators = [op for op in declared_rows if op.kind in ("pointwise", "structured", "function")]
     write(out / "operators.pxd", functions.operators_pxd(operators), written)
     write(out / "include" / "operators.h", functions.operators_header(operators), written)
-    declared_steps = {declared.name: declared for declared in steps.load(source)}
+    declared_steps = {declared.name: declared for declared in steps.load(source, operators)}
     steps.check_structured(list(declared_steps.values()), operators)
     for name, of_family in declared_steps.items():
         write(out / "steps" / f"{name}.pxd", steps.pxd(of_family), written)
         if of_family.has_header:
             write(out / "include" / f"{name}_steps.h", steps.header(of_family), written)
     write(out / "steps" / "__init__.pxd", "", written)
+    for of_family in declared_steps.values():
+        for step in (s for s in of_family.steps if s.loop is not None):
+            loop_steps.check_kernels(step, root, of_family.name)
+    write(out / "cuda" / "loop_steps.pyx", loop_steps.cuda(list(declared_steps.values()), root), written)
     loops: dict[str, list[Path]] = {}
     for family in families(source):
         mine = [op for op in operators if op.family == family]
@@ -91,6 +95,9 @@ def generate(root: Path, out: Path, declared_rows: list[Operator] | None = None)
             text += "from tensorrt_lite._C.autograd.wanted cimport wants\n\n"  # others need not be translated anew
         text += functions.kernel_types(mine)
         text += entries.emit(family, mine, "\n".join(p.read_text() for p in sorted((source / family).glob("*.p[xy][xi]"))))
+        own = [op.name for op in mine if isinstance(op.row.get("step"), dict)]
+        if own:
+            text += f"from tensorrt_lite._C.steps.{family} cimport {', '.join(f'{name}_call, run_{name}' for name in own)}\n\n"
         if kernels.exists():
             text += f'include "kernels/{family}/{kernels.name}"\n\n'
         loops[family] = []
@@ -105,6 +112,7 @@ def generate(root: Path, out: Path, declared_rows: list[Operator] | None = None)
         text += derivatives
         text += entries.emit_bodies(family, mine)
         if family in declared_steps:
+            text += "\n" + loop_steps.cpu(declared_steps[family])
             text += "\n" + steps.boxed(declared_steps[family]) + "\n"
         if declared:
             text += "SYMBOLS = {" + ", ".join(f"\"{s}\": {f}" for s, f in pointwise.symbols(declared).items()) + "}\n"
@@ -117,7 +125,7 @@ def generate(root: Path, out: Path, declared_rows: list[Operator] | None = None)
         if kernels.exists() and "WITHOUT_ROW" in kernels.read_text():
             text += "EXPORTS.update(WITHOUT_ROW)\n"
         write(out / "ops" / f"{family}.pyx", text, written)
-    for folder in ("include", "steps", "loops", "ops"):
+    for folder in ("include", "steps", "loops", "ops", "cuda"):
         for path in (out / folder).iterdir() if (out / folder).exists() else ():
             if path not in written:
                 path.unlink()

@@ -16,7 +16,8 @@ derivative comes from the Node's; of a pointwise row `self_adjoint` where the fu
 that its kernel calls, so modes and subclasses see those in its place; other function rows without a gradient say `backward: none`), checked (true: the kernel of a private row checks its arguments
 itself, so the operator may be called by name), autocast (how arguments are cast
 under autocast, see autograd/autocast.pyx: lower, float32, promote, float32_sum or banned, also by device), overload (PyTorch's name of the overload that the schema is closest to). A structured row has step (of the family's
-steps.yaml), operation (of the enumerations there: one, or those among which the meta function chooses), meta (the function that checks, fills in the step's
+steps.yaml, or its own: `fields` of its struct beside the pointers to its tensors, and what loop_steps.py says of a loop; then the meta function gets the struct, the name and
+the arguments and makes a contiguous result, and there is no operation), operation (of the enumerations there: one, or those among which the meta function chooses), meta (the function that checks, fills in the step's
 struct and makes the result, for all devices; it may compute the result itself and leave <PREFIX>_DONE as the operation), called (the name in messages, where it is not the row's), and
 says `backward: none` where it has no gradient; steps.py writes its kernel. `moves: true` of an operator that moves elements and computes with none, which takes types without loops as
 views do; stored ({type or set of STORED_SETS: policy}: how other operators take them, core/storage_types.pyx; a pointwise row computes in the loop of the type's compute

@@ -8,6 +8,7 @@ What a step takes besides tensors is declared here too, once for the loops in C,
 and `operations`, the enumerations that choose a loop or a functor. They become <family>_steps.h and part of steps/<family>.pxd. Of an operation X
 the header has X_SUM, X_COUNT and X_FOR_EACH(ROW), over which a table of loops and the check of the functors are written: an operation that one of
 them lacks does not compile. A row of the kind `structured` (schema.py) names a step and an operation; its kernel is written by `structured_kernel`.
+A step that is one loop (`loop`) has its functions written too: loop_steps.py.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from . import dtypes
+from . import dtypes, loop_steps, schema
+from .loop_steps import Loop
 from .schema import DTYPE_SETS, Argument, DeclarationError, Operator, read_yaml
 
 STEP_PLACES = 1021  # TRT_STEPS in core/dispatch.h is at least this
-_KEYS = {"step", "arguments", "returns", "doc"}
+_KEYS = {"step", "arguments", "returns", "doc", "loop"}
 _ARGUMENT = re.compile(r"^(?P<type>[\w ]+?[\s*]+)(?P<name>\w+)$")
 
 
@@ -34,6 +36,7 @@ class Step:
     arguments: list[tuple[str, str]]  # (Cython type, name)
     returns: str
     doc: str
+    loop: Loop | None = None
     place: int = -1
 
     @property
@@ -92,10 +95,10 @@ class Family:
         return bool(self.constants or self.operations or self.structs)
 
 
-def parse_step(row: dict[str, str], family: str) -> Step:
+def parse_step(row: dict[str, Any], family: str) -> Step:
     name = row.get("step")
     if not name or set(row) - _KEYS or "arguments" not in row or not row.get("doc"):
-        raise DeclarationError(f"{family}/steps.yaml: {name or row}: a step has 'step', 'arguments', 'doc' and may have 'returns'")
+        raise DeclarationError(f"{family}/steps.yaml: {name or row}: a step has 'step', 'arguments', 'doc' and may have 'returns' and 'loop'")
     arguments = []
     for part in row["arguments"].split(","):
         found = _ARGUMENT.match(part.strip())
@@ -105,7 +108,8 @@ def parse_step(row: dict[str, str], family: str) -> Step:
     returns = row.get("returns", "int")
     if returns not in ("int", "object", "TensorBase"):
         raise DeclarationError(f"{family}/steps.yaml: {name} returns {returns!r}: choose from int, object, TensorBase")
-    return Step(name, arguments, returns, " ".join(row["doc"].split()))
+    loop = loop_steps.parse_loop(row["loop"], f"{family}: {name}") if "loop" in row else None
+    return Step(name, arguments, returns, " ".join(row["doc"].split()), loop)
 
 
 # (bytes, what C calls it); the CUDA compiler's kernels have long long, and no <stdint.h>
@@ -187,16 +191,37 @@ def parse_family(name: str, declared: Any) -> Family:
     return Family(name, declared.get("cimport", []), [parse_step(row, name) for row in declared.get("steps", [])], constants, operations, list(structs.values()))
 
 
-def load(folder: Path) -> list[Family]:
+def add_own_steps(declared: dict[str, Any], operators: list[Operator], family: str) -> None:
+    """Add the steps that rows declare themselves to what the family's steps.yaml has."""
+    for op in operators:
+        if isinstance(op.row.get("step"), dict):
+            struct, step = loop_steps.own_declaration(op.name, op.row["step"], [a.name for a in op.tensors], f"{family}.yaml: {op.name}")
+            declared.setdefault("structs", []).append(struct)
+            declared.setdefault("steps", []).append(step)
+
+
+def load(folder: Path, operators: list[Operator] | None = None) -> list[Family]:
     """The steps of all families below `folder`, each with its place in the table: by name, so that a new one does not move the others."""
     families = []
     taken: set[int] = set()
     names: set[str] = set()
-    for path in sorted(folder.glob("*/steps.yaml")):
-        family = parse_family(path.parent.name, read_yaml(path))
+    by_family: dict[str, list[Operator]] = {}
+    for op in schema.load(folder) if operators is None else operators:
+        by_family.setdefault(op.family, []).append(op)
+    for name in schema.families(folder):
+        path = folder / name / "steps.yaml"
+        declared = read_yaml(path) if path.exists() else {}
+        if isinstance(declared, dict):
+            add_own_steps(declared, by_family.get(name, []), name)
+        if declared == {}:
+            continue
+        family = parse_family(name, declared)
+        structs = {struct.name: struct for struct in family.structs}
         for step in family.steps:
+            if step.loop is not None:
+                loop_steps.check_loop(step, structs, name)
             if step.name in names:
-                raise DeclarationError(f"{path.parent.name}/steps.yaml: the step {step.name} is declared twice")
+                raise DeclarationError(f"{name}/steps.yaml: the step {step.name} is declared twice")
             names.add(step.name)
             step.place = zlib.crc32(step.name.encode()) % STEP_PLACES
             while step.place in taken:
@@ -306,6 +331,8 @@ def header(family: Family) -> str:
         text += [f"}} {struct.name};", f'TRT_SAME_LAYOUT(sizeof({struct.name}) == {struct.size}, "{struct.name} differs from its declaration");', "#ifndef __cplusplus"]
         text += [f'TRT_SAME_LAYOUT(offsetof({struct.name}, {f.name}) == {at}, "{struct.name}.{f.name} lies elsewhere than declared");' for f, at in zip(struct.fields, struct.offsets)]
         text.append("#endif")
+    for step in family.steps:
+        text += ["", *loop_steps.header(step)] if step.loop is not None else []
     return "\n".join([*text, "", "#undef TRT_SAME_LAYOUT", "#undef TRT_INT64", "#endif", ""])
 
 
@@ -319,7 +346,7 @@ def check_structured(families: list[Family], operators: list[Operator]) -> None:
     for op in (op for op in operators if op.kind == "structured"):
         where = f"{op.family}.yaml: {op.name}"
         family = by_name.get(op.family)
-        step = next((s for s in family.steps if s.name == op.row.get("step")), None) if family else None
+        step = next((s for s in family.steps if s.name == step_of(op)), None) if family else None
         if family is None or step is None:
             raise DeclarationError(f"{where} has the step {op.row.get('step')!r}, which {op.family}/steps.yaml does not declare")
         if not step.arguments or not step.arguments[0][0].endswith("*") or [t for t, _ in step.arguments[1:3]] != ["TensorBase", "TensorBase"]:
@@ -344,6 +371,12 @@ def check_structured(families: list[Family], operators: list[Operator]) -> None:
                     raise DeclarationError(f"{family.name}/steps.yaml: no row of {family.name}.yaml has the operation {o.prefix}_{name}")
 
 
+def step_of(op: Operator) -> str:
+    """The name of a structured row's step: the row's where it declares the step itself."""
+    stated = op.row.get("step")
+    return op.name if isinstance(stated, dict) else str(stated)
+
+
 def operations_of(op: Operator) -> list[str]:
     """`operation: REDUCE_SUM`, or a list of those among which the meta function chooses."""
     stated = op.row.get("operation", [])
@@ -352,6 +385,8 @@ def operations_of(op: Operator) -> list[str]:
 
 def structured_kernel(op: Operator, parameters: str, arguments: list[Argument], family: Family) -> str:
     """The kernel of a structured row, for all devices: the meta function fills in the call and makes the result, the device's step computes."""
+    if isinstance(op.row["step"], dict):
+        return own_kernel(op, parameters, arguments, next(s for s in family.steps if s.name == op.name))
     step = next(s for s in family.steps if s.name == op.row["step"])
     struct = step.arguments[0][0].removesuffix("*").strip()
     first, *others = operations_of(op)
@@ -370,3 +405,30 @@ def structured_kernel(op: Operator, parameters: str, arguments: list[Argument], 
     if takes_out:
         text += ["    if mode == OUT and result is not out:", f"        return write_to_out(\"{op.row.get('called', op.name)}\", result, out, mode)"]
     return "\n".join([*text, "    return result", ""])
+
+
+def own_kernel(op: Operator, parameters: str, arguments: list[Argument], step: Step) -> str:
+    """The same of a row that declares its step: the meta function fills in the call and makes a contiguous result, operands become contiguous."""
+    assert step.loop is not None
+    first, *others = [a for a in arguments if a.is_tensor]
+    name, takes_out = op.row.get("called", op.name), bool(op.variants & {"out", "inplace"})
+    text = [f"cdef TensorBase structured_{op.name}({parameters}):", f"    cdef {op.name}_call call", "    cdef TensorBase result",
+            f"    if not {loop_steps.type_set(step.loop.types)} >> {first.name}.dtype & 1:",
+            f"        raise NotImplementedError(f\"\\\"{name}\\\" not implemented for '{{dtype_text({first.name}.dtype)}}'\")"]  # fmt: skip
+    pointers = {f.split()[-1]: f for f in map(field_text, op.row["step"].get("fields") or []) if "*" in f}
+    for a in others:
+        wanted, said = ("I64", "int64") if "int64_t" in pointers.get(a.name, "") else (f"{first.name}.dtype", f"{{dtype_text({first.name}.dtype)}}")
+        given = f"{a.name} is not None and " if a.type == "Tensor?" else ""
+        text += [f"    if {given}{a.name}.dtype != {wanted}:", f"        raise RuntimeError(f\"{name}(): expected {a.name} to be {said}, got {{dtype_text({a.name}.dtype)}}\")"]
+    passed = [f"contiguous_of({a.name})" if a.type == "Tensor" else f"None if {a.name} is None else contiguous_of({a.name})" for a in (first, *others)]
+    text += [f"    result = {op.row['meta']}(&call, \"{name}\", {', '.join(a.name for a in arguments)})",
+             "    if result.numel:", f"        run_{step.name}({first.name}.device_type, &call, {', '.join(passed)}, result)"]  # fmt: skip
+    if "inplace" in op.variants:
+        text += ["    if mode == INPLACE:", "        copy_elements(out, result)", "        return out"]
+    if takes_out:
+        text += ["    if mode == OUT:", f"        return write_to_out(\"{name}\", result, out, mode)"]
+    return "\n".join([*text, "    return result", ""])
+
+
+def field_text(declared: Any) -> str:
+    return str(next(iter(declared)) if isinstance(declared, dict) else declared)

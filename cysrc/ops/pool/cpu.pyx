@@ -7,7 +7,7 @@ from tensorrt_lite._C.core.iterator cimport copy_elements
 from tensorrt_lite._C.core.parallel cimport task_fn
 from tensorrt_lite._C.core.tensor cimport ITEM_SIZE, TensorBase, data_of, empty_strided_tensor
 from tensorrt_lite._C.ops.support cimport run_held
-from tensorrt_lite._C.steps.pool cimport fractional_call, pool_call, set_fractional_max, set_pool_average, set_pool_average_backward, set_pool_max, set_pool_max_backward
+from tensorrt_lite._C.steps.pool cimport pool_call, set_pool_average, set_pool_average_backward, set_pool_max, set_pool_max_backward
 
 attach()
 
@@ -29,19 +29,16 @@ cdef extern from *:
     ISA_TABLE(max_pool_kernels, max_pool_table)
     ISA_TABLE(avg_pool_kernels, avg_pool_table)
     ISA_TABLE(avg_pool_kernels, adaptive_avg_pool_table)
-    ISA_TASK(fractional_max)
     ISA_FUNCTION(void, adaptive_max, (int, int, const char*, char*, int64_t*, const pool_call*, int64_t, int64_t))
     """
     const max_pool_kernels* max_pool_table()
     const avg_pool_kernels* avg_pool_table()
     const avg_pool_kernels* adaptive_avg_pool_table()
     adaptive_max_fn adaptive_max()
-    task_fn fractional_max_loop "fractional_max"()
 
 cdef const max_pool_kernels* MAXIMA = max_pool_table()
 cdef const avg_pool_kernels* AVERAGES = avg_pool_table()
 cdef const avg_pool_kernels* ADAPTIVE_AVERAGES = adaptive_avg_pool_table()
-cdef task_fn fractional_max_task = fractional_max_loop()
 cdef adaptive_max_fn adaptive_max_loop = adaptive_max()
 
 
@@ -151,12 +148,6 @@ cdef int pool_average_backward(pool_call* call, TensorBase grad, TensorBase resu
                     result.numel if call.adaptive else result.numel + grad.numel * call.kernel_h * call.kernel_w, grad, grad)
 
 
-cdef int fractional_max(fractional_call* call, TensorBase x, TensorBase samples, TensorBase y, TensorBase indices) except -1:
-    call.x, call.samples, call.y, call.indices = data_of(x), data_of(samples), data_of(y), <int64_t*>data_of(indices)
-    return run_held(fractional_max_task, call, call.planes, y.numel * call.kernel[0] * call.kernel[1] * call.kernel[2], x, samples, y, indices)
-
-
-set_fractional_max(DEV_CPU, fractional_max)
 set_pool_max(DEV_CPU, pool_max)
 set_pool_max_backward(DEV_CPU, pool_max_backward)
 set_pool_average(DEV_CPU, pool_average)

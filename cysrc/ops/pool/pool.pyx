@@ -621,7 +621,7 @@ cdef object fractional_max(str op, int dims, TensorBase self, const Dims* kernel
         if kernel_size.v[i] < 0 or output_size.v[i] < 0 or kernel_size.v[i] > self.sizes[n - dims + i] or output_size.v[i] + kernel_size.v[i] - 1 + (dims == 3) > self.sizes[n - dims + i]:      # PyTorch wants a row to spare in three dimensions
             what = ("time", "height", "width")[3 - dims + i]
             raise RuntimeError(f"{op}(): pool {what} {kernel_size.v[i]} too large relative to input {what} {self.sizes[n - dims + i]}")
-    call.planes, call.dims, call.is_double, call.rounding, call.pad = batch * channels, dims, code == F64, self.dtype, 0
+    call.planes, call.dims, call.rounding = batch * channels, dims, self.dtype
     for i in range(n):
         sizes[i] = self.sizes[i] if i < n - dims else output_size.v[i - n + dims]
     y = empty_tensor(n, sizes, code, place_of(self))

@@ -1,6 +1,6 @@
 # segment_reduce: checks and shapes for all devices, and its gradient by recorded operators.
-from tensorrt_lite._C.ops.segment import cpu as _cpu_steps
-from tensorrt_lite._C.steps.segment cimport SEGMENT_MAX, SEGMENT_MEAN, SEGMENT_MIN, SEGMENT_PROD, SEGMENT_SUM, run_check_lengths, run_segment_reduce, segment_call
+from tensorrt_lite._C.steps.segment cimport (
+    SEGMENT_MAX, SEGMENT_MEAN, SEGMENT_MIN, SEGMENT_PROD, SEGMENT_SUM, run_check_lengths, run_segment_reduce, segment_call, set_check_lengths)
 
 cdef dict OPERATIONS = {"sum": SEGMENT_SUM, "mean": SEGMENT_MEAN, "max": SEGMENT_MAX, "amax": SEGMENT_MAX, "min": SEGMENT_MIN, "amin": SEGMENT_MIN, "prod": SEGMENT_PROD}
 
@@ -16,6 +16,19 @@ cdef object offsets_of(object lengths, object offsets):
     if offsets is not None:
         return offsets.to(dtype_of(I64))
     return _ops.pad(lengths.to(dtype_of(I64)).cumsum(-1), (1, 0))
+
+
+cdef int check_lengths(TensorBase lengths, int64_t n) except -1:
+    if bool((<object>lengths < 0).any()):
+        raise RuntimeError("lengths contains negative value!")
+    if not bool((<object>lengths.sum(-1) == n).all()):
+        raise RuntimeError("segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when !unsafe.")
+    return 0
+
+
+# made of other operators, so the same wherever there are numbers to look at
+set_check_lengths(DEV_CPU, check_lengths)
+set_check_lengths(DEV_CUDA, check_lengths)
 
 
 cdef TensorBase segment_reduce_impl(TensorBase data, object reduce, TensorBase lengths, TensorBase indices, TensorBase offsets, int64_t axis, bint unsafe, const Scalar* initial):
@@ -52,7 +65,7 @@ cdef TensorBase segment_reduce_impl(TensorBase data, object reduce, TensorBase l
     sizes[axis] = call.segments
     if offsets is None and not unsafe and given.numel:
         run_check_lengths(given.device_type, given, call.n)
-    call.operation, call.is_double, call.empty_mean, call.pad = operation, code == F64, initial == NULL, 0
+    call.operation, call.empty_mean = operation, initial == NULL
     if initial == NULL:
         call.initial = 1 if operation == SEGMENT_PROD else 0
         if operation == SEGMENT_MAX or operation == SEGMENT_MIN:
