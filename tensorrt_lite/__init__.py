@@ -10,14 +10,23 @@
 from __future__ import annotations
 
 import builtins
+import gc as _gc
 import sys as _sys
 
+# What the import makes stays; collections that thousands of new functions start would take a tenth of it.
+_collecting = _gc.isenabled()
+_gc.disable()
 try:
-    from tensorrt_lite import _companions, _ops, _public
+    from tensorrt_lite import _companions, _ops, _public, tensor
+
+    globals().update(_public.functions(_ops.FUNCTIONS, "tensorrt_lite"))
 except ImportError as _error:
     from tensorrt_lite._missing import unbuilt
 
     raise unbuilt(_error) from None
+finally:
+    if _collecting:
+        _gc.enable()
 from tensorrt_lite._C.core.device import (
     channels_last,
     channels_last_3d,
@@ -69,7 +78,6 @@ newaxis = None
 
 _type_names.update(_labels())
 globals().update({kind.name: kind for kind in _type_names})
-globals().update(_public.functions(_ops.FUNCTIONS, "tensorrt_lite"))
 
 # Packages that are imported when they are first used: `import tensorrt_lite` stays within 50 ms.
 _LAZY = {

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import gc
 from importlib import import_module
 
 import tensorrt_lite._C as _C
@@ -56,11 +55,4 @@ def _collect() -> None:
             space.setdefault(name, function)
 
 
-# Modules leave nothing behind that a collection would find; those that thousands of new functions start took a fifth of the import.
-_collecting = gc.isenabled()
-gc.disable()
-try:
-    _collect()
-finally:
-    if _collecting:
-        gc.enable()
+_collect()

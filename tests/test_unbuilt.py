@@ -44,6 +44,15 @@ def test_a_checkout_that_is_not_built(checkout):
     assert f"{sys.executable} -m pip install -e {checkout}" in said
 
 
+def test_collections_are_as_they_were_after_an_import(checkout):
+    """The import runs without them; also one that fails, and where they were off before."""
+    program = "import gc\n{}\ntry:\n    import tensorrt_lite\nexcept ImportError:\n    pass\nprint(gc.isenabled())"
+    for folder in (checkout, PACKAGE.parent):
+        for before in ("", "gc.disable()"):
+            done = subprocess.run([sys.executable, "-S", "-c", program.format(before)], env={**os.environ, "PYTHONPATH": str(folder)}, cwd=checkout, capture_output=True, text=True)
+            assert done.stdout.split() == [str(before == "")], done.stderr
+
+
 @pytest.mark.parametrize(
     ("suffix", "expected"),
     [

@@ -58,6 +58,7 @@ ISA_FLAGS = {
 # runtime, parallel.h opens one.
 COMMON = ["-fPIC", "-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv", "-w", "-fno-plt"]
 PACKAGE = "tensorrt_lite._C"
+TRANSLATION = 2  # what adapt_translation makes of Cython's C: a new number translates all modules anew
 CIMPORT = re.compile(r"^\s*(?:from\s+|cimport\s+)(tensorrt_lite\._C\.[\w.]+)(?:\s+cimport\b|\s*(?:#.*)?$|\s+as\b)", re.M)
 
 
@@ -233,9 +234,9 @@ class Builder:
         return self.build / "objects" / (name.replace(".", "_") + ".o")
 
     def cython(self, key: str, arguments: list[str], output: Path, inputs: str) -> None:
-        stamp = digest(inputs, [self.relative(a) for a in arguments], False)  # debug builds differ in C alone
+        stamp = digest(inputs, [self.relative(a) for a in arguments], TRANSLATION)  # debug builds differ in C alone
         if self.stamps.get(key) == stamp and output.exists():
-            make_tracebacks_optional(output)
+            adapt_translation(output)
             return
         output.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -243,7 +244,7 @@ class Builder:
         except BaseException:
             output.unlink(missing_ok=True)  # Cython leaves a file behind, which the stamp of the last success would vouch for
             raise
-        make_tracebacks_optional(output)
+        adapt_translation(output)
         self.stamps[key] = stamp
 
     def relative(self, text: str) -> str:
@@ -560,11 +561,12 @@ class Builder:
             self.stamps_path.write_text(json.dumps(self.stamps))
 
 
-def make_tracebacks_optional(module: Path) -> None:
-    """Let calls that add a frame of Cython code to a traceback compile to nothing, unless TRT_TRACEBACK is defined.
+def adapt_translation(module: Path) -> None:
+    """Two changes of Cython's C.
 
-    An error in an operator passes five to eight functions of the core, each of which would add a frame (and a code object, made
-    at run time) without a source to show. Frames of Python code are the interpreter's and stay.
+    Calls that add a frame of Cython code to a traceback compile to nothing, unless TRT_TRACEBACK is defined: an error in an operator passes five to
+    eight functions of the core, each of which would add a frame (and a code object, made at run time) without a source to show. Frames of Python
+    code are the interpreter's and stay. Modules that are cimported are looked up as imported_module.h does.
     """
     text = module.read_text()
     if "TRT_TRACEBACK" in text:
@@ -572,8 +574,9 @@ def make_tracebacks_optional(module: Path) -> None:
     declaration = re.compile(r"(/\* AddTraceback\.proto \*/\nstatic void __Pyx_AddTraceback\([^;]*;\n)")
     text, declared = declaration.subn(r"\1#ifndef TRT_TRACEBACK\n#define __Pyx_AddTraceback(function, c_line, line, file) ((void)0)\n#endif\n", text)
     text, defined = re.subn(r"(/\* AddTraceback \*/\n)", r"#undef __Pyx_AddTraceback\n\1", text)
-    if (declared, defined) != (1, 1):
-        raise CompileError(f"{module}: no __Pyx_AddTraceback where Cython used to write it")
+    text, included = re.subn(r'^(#include "Python\.h"\n)', r'\1#include "imported_module.h"\n', text, flags=re.M)
+    if (declared, defined, included) != (1, 1, 1):
+        raise CompileError(f"{module}: no __Pyx_AddTraceback or Python.h where Cython used to write them")
     module.write_text(text)
 
 
