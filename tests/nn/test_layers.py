@@ -317,6 +317,19 @@ def test_max_unpool_undoes_max_pool(dims):
     assert_same(unpool(*pool(ours(values))), reference(*reference_pool(values)))
 
 
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_max_unpool_names_an_index_outside_of_the_output(dims):
+    for wrong in (4**dims, -1):
+        said = []
+        for library in (torch, trt):
+            indices = library.zeros(1, 1, *[2] * dims, dtype=library.int64)
+            indices[(0, 0, *[1] * dims)] = wrong
+            with pytest.raises(RuntimeError) as error:
+                getattr(library.nn.functional, f"max_unpool{dims}d")(library.ones(1, 1, *[2] * dims), indices, 2)
+            said.append(str(error.value))
+        assert said[1].startswith("Found an invalid max index: ") and said[0].startswith(said[1]), said
+
+
 def test_conv_transpose_takes_an_output_size():
     torch.manual_seed(0)
     reference = torch.nn.ConvTranspose2d(3, 2, 3, stride=2, padding=1)

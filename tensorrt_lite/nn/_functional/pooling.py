@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
@@ -134,7 +135,14 @@ def _max_unpool(n: int, input: Any, indices: Any, kernel_size: Any, stride: Any,
     for length in size:
         total *= length
     flat = trt.zeros([*lead, total], dtype=input.dtype, device=input.device)
-    return flat.scatter(-1, indices.flatten(-n), input.flatten(-n)).view(*lead, *size)
+    try:
+        return flat.scatter(-1, indices.flatten(-n), input.flatten(-n)).view(*lead, *size)
+    except RuntimeError as error:
+        wrong = re.match(r"index (-?\d+) is out of bounds", str(error))
+        if wrong is None:
+            raise
+        volume = "x".join(map(str, [*size, 1] if n == 1 else size))
+        raise RuntimeError(f"Found an invalid max index: {wrong[1]} (output volumes are of size {volume})") from None
 
 
 @autocast_policy(cpu="float32")
