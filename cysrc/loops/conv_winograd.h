@@ -129,7 +129,7 @@ KERNEL_ONCE void wino_map_gradient(int64_t side, const f32* y, int64_t step, f32
     wino_gradient(y, step, m, out_step);
     *(vf32_u*)(m + 6 * out_step) = *(vf32_u*)(m + 7 * out_step) = *(const vf32_u*)(y + 4 * step);
 }
-KERNEL_ONCE void wino_map_kernel(int64_t side, const vf32* g, int64_t step, vf32* u) {
+KERNEL_INLINE void wino_map_kernel(const int side, const vf32* g, int64_t step, vf32* u) {
     if (side == 3) {
         u[0] = g[step], u[1] = g[0] - g[step], u[2] = g[2 * step] - g[step];
         return;
@@ -137,7 +137,7 @@ KERNEL_ONCE void wino_map_kernel(int64_t side, const vf32* g, int64_t step, vf32
     wino_kernel(g, (int)step, u, 1);
     u[6] = g[0], u[7] = g[step];
 }
-KERNEL_ONCE void wino_map_kernel_gradient(int64_t side, const vf32* u, vf32* g, int64_t step) {
+KERNEL_INLINE void wino_map_kernel_gradient(const int side, const vf32* u, vf32* g, int64_t step) {
     if (side == 3) {
         g[0] = u[1], g[step] = u[0] - (u[1] + u[2]), g[2 * step] = u[2];
         return;
@@ -199,14 +199,14 @@ KERNEL_INLINE void wino_streams_end(void) { _mm_sfence(); }
 KERNEL_INLINE void wino_stream(f32* to, vf32 v) { *(vf32_u*)to = v; }
 KERNEL_INLINE void wino_streams_end(void) {}
 #endif
-/* A map's: rows[j][3] = G g of column j, all[side][side] */
-KERNEL_ONCE void wino_transform_map_kernel(int64_t side, const vf32* g, vf32* rows, vf32* all) {
-    vf32 columns[WINO_MOST_SIDE];
-    for (int j = 0; j < 3; j++) {
-        wino_map_kernel(side, g + j, 3, columns);
-        for (int64_t r = 0; r < side; r++) rows[3 * r + j] = columns[r];
+/* A map's: rows[side][3] = G g, all[side][side] */
+KERNEL_INLINE void wino_transform_map_kernel(const int side, const vf32* g, vf32* rows, vf32* all) {
+    UNROLL for (int j = 0; j < 3; j++) {
+        vf32 column[WINO_MOST_SIDE];
+        wino_map_kernel(side, g + j, 3, column);
+        UNROLL for (int r = 0; r < side; r++) rows[3 * r + j] = column[r];
     }
-    for (int64_t r = 0; r < side; r++) wino_map_kernel(side, rows + 3 * r, 1, all + side * r);
+    UNROLL for (int r = 0; r < side; r++) wino_map_kernel(side, rows + 3 * r, 1, all + side * r);
 }
 /* u[xi][i - begin][WINO_PANEL] of input channels `begin` to `end` and a panel of output channels; a point's matrix is `point` after the one before */
 KERNEL_ONCE void wino_transform_kernel(const conv_work* work, int64_t panel, int64_t begin, int64_t end, f32* u, int64_t point, int streamed) {
@@ -232,7 +232,8 @@ KERNEL_ONCE void wino_transform_kernel(const conv_work* work, int64_t panel, int
                 if (far) for (int tap = 0; tap < 9; tap++) g[tap] = *(const vf32_u*)(taps + (back ? 8 - tap : tap) * WINO_W);
                 else wino_gather_taps(s, from + lane * s->w_out + i * s->w_in, max_i64(min_i64(outputs - lane, WINO_W), 0), g);
                 if (form->points != WINO_POINTS) {
-                    wino_transform_map_kernel(form->side, g, rows, all);
+                    if (form->side == 3) wino_transform_map_kernel(3, g, rows, all);
+                    else wino_transform_map_kernel(8, g, rows, all);
                     if (streamed) for (int64_t xi = 0; xi < form->points; xi++) wino_stream(u + xi * point + lane, all[xi]);
                     else for (int64_t xi = 0; xi < form->points; xi++) *(vf32_u*)(u + xi * point + lane) = all[xi];
                     continue;
@@ -474,12 +475,12 @@ KERNEL_ONCE void wino_read_tile_row(const conv_work* work, int64_t row, f32* str
         }
     }
 }
-/* A map's: columns[r][3] = G' u of row r, g[3][3] */
-KERNEL_ONCE void wino_transform_map_kernel_gradient(int64_t side, const vf32* all, vf32* columns, vf32* g) {
-    vf32 row[WINO_MOST_SIDE];
-    for (int64_t r = 0; r < side; r++) wino_map_kernel_gradient(side, all + side * r, columns + 3 * r, 1);
-    for (int j = 0; j < 3; j++) {
-        for (int64_t r = 0; r < side; r++) row[r] = columns[3 * r + j];
+/* A map's: columns[side][3] = u G, g[3][3] = G' of them */
+KERNEL_INLINE void wino_transform_map_kernel_gradient(const int side, const vf32* all, vf32* columns, vf32* g) {
+    UNROLL for (int r = 0; r < side; r++) wino_map_kernel_gradient(side, all + side * r, columns + 3 * r, 1);
+    UNROLL for (int j = 0; j < 3; j++) {
+        vf32 row[WINO_MOST_SIDE];
+        UNROLL for (int r = 0; r < side; r++) row[r] = columns[3 * r + j];
         wino_map_kernel_gradient(side, row, g + j, 3);
     }
 }
@@ -497,7 +498,8 @@ KERNEL_ONCE void wino_write_kernels(const conv_work* work, int64_t i0, int64_t i
                 vf32* g = taken + 9 * i;
                 if (form->points != WINO_POINTS) {
                     for (int64_t xi = 0; xi < form->points; xi++) all[xi] = *(const vf32_u*)(from + xi * point);
-                    wino_transform_map_kernel_gradient(form->side, all, rows, g);
+                    if (form->side == 3) wino_transform_map_kernel_gradient(3, all, rows, g);
+                    else wino_transform_map_kernel_gradient(8, all, rows, g);
                     continue;
                 }
                 UNROLL for (int xi = 0; xi < WINO_POINTS; xi++) all[xi] = *(const vf32_u*)(from + xi * point);
