@@ -216,20 +216,23 @@ KERNEL_ONCE void wino_transform_kernel(const conv_work* work, int64_t panel, int
     const f32* weight = (const f32*)work->b + s->w_first + panel * WINO_PANEL * s->w_out;
     /* kernels of successive input channels are adjacent, so that the taps of several are transposed together: 9 squares for 16 channels */
     f32 taken[WINO_PANEL * 9 * WINO_TAKEN];
-    const int far = s->w_in == 9 && (s->w_tap == 1 || s->w_tap == -1), back = s->w_tap < 0 ? 8 : 0;
+    const int far = s->w_in == 9 && (s->w_tap == 1 || s->w_tap == -1), last = s->w_in == 1, back = s->w_tap < 0 && far ? 8 : 0;
     for (int64_t i0 = begin; i0 < end; i0 += WINO_TAKEN) {
         int64_t channels = min_i64(WINO_TAKEN, end - i0);
         const f32* from = weight + i0 * s->w_in;
-        for (int64_t lane = 0; far && lane < WINO_PANEL; lane += WINO_W) {
+        for (int64_t lane = 0; (far || last) && lane < WINO_PANEL; lane += WINO_W) {
             f32* to = taken + lane * 9 * WINO_TAKEN;
-            if (lane < outputs) conv_transpose_f32(from + lane * s->w_out - back, s->w_out, to, WINO_W, min_i64(outputs - lane, WINO_W), 9 * channels, 1);
-            else memset(to, 0, (size_t)(9 * channels * WINO_W) * sizeof(f32));
+            const f32* w = from + lane * s->w_out - back;
+            int64_t n = min_i64(outputs - lane, WINO_W);
+            if (n <= 0) memset(to, 0, (size_t)(9 * channels * WINO_W) * sizeof(f32));
+            else if (far) conv_transpose_f32(w, s->w_out, to, WINO_W, n, 9 * channels, 1);
+            else for (int tap = 0; tap < 9; tap++) conv_transpose_f32(w + tap * s->w_tap, s->w_out, to + tap * WINO_W, 9 * WINO_W, n, channels, 1);
         }
         for (int64_t i = 0; i < channels; i++, u += WINO_PANEL)
             for (int64_t lane = 0; lane < WINO_PANEL; lane += WINO_W) {
                 vf32 g[9], rows[3 * WINO_MOST_SIDE], all[WINO_MOST_SIDE * WINO_MOST_SIDE];
                 const f32* taps = taken + lane * 9 * WINO_TAKEN + 9 * i * WINO_W;
-                if (far) for (int tap = 0; tap < 9; tap++) g[tap] = *(const vf32_u*)(taps + (back ? 8 - tap : tap) * WINO_W);
+                if (far || last) for (int tap = 0; tap < 9; tap++) g[tap] = *(const vf32_u*)(taps + (back ? 8 - tap : tap) * WINO_W);
                 else wino_gather_taps(s, from + lane * s->w_out + i * s->w_in, max_i64(min_i64(outputs - lane, WINO_W), 0), g);
                 if (form->points != WINO_POINTS) {
                     if (form->side == 3) wino_transform_map_kernel(3, g, rows, all);
