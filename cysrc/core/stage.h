@@ -108,7 +108,7 @@ static void short_rows_run(char** data, const int64_t* stride, int64_t n, const 
 
 /* The loop of a copy whose rows repeat an element, of `kind` bytes `i` times, and follow one another: stores of 16 bytes reach into the next row, whose own
  * follow, but for the last rows, which end where they end. */
-enum { REPEATED_BYTES = 128 };  /* of a row at most: a longer one is a loop of its own */
+enum { REPEATED_BYTES = 128 /* of a row at most: a longer one is a loop of its own */, REPEATED_ROWS = 3 };
 #define TRT_REPEAT(type)                                                                             \
   {                                                                                                  \
     typedef type vector __attribute__((vector_size(16)));                                            \
@@ -182,6 +182,13 @@ static void fill_run(char** data, const int64_t* stride, int64_t n, const Scalar
   fill_block(data[0], data[1], n, row->kind);
 }
 
+static void swap_dimensions(int64_t* sizes, int64_t* to, int64_t* from, int a, int b) {
+  int64_t kept = sizes[a];
+  sizes[a] = sizes[b], sizes[b] = kept;
+  kept = to[a], to[a] = to[b], to[b] = kept;
+  kept = from[a], from[a] = from[b], from[b] = kept;
+}
+
 /* A loop for what a copy's fastest dimensions look like, with `row` as its parameter; NULL where none fits better than that of the types. Where the loop
  * has dimension 0 to itself, it is taken out. */
 static void (*choose_copy_loop(int* ndim, int64_t* sizes, int64_t* to, int64_t* from, int item, int same_type, Scalar* row))(char**, const int64_t*, int64_t, const Scalar*) {
@@ -189,16 +196,15 @@ static void (*choose_copy_loop(int* ndim, int64_t* sizes, int64_t* to, int64_t* 
   const int more = *ndim > 1;
   row->i = sizes[0];
   row->kind = item;
+  if (*ndim > 2 && same_type && to[0] == item && from[0] == item && sizes[0] * item <= REPEATED_BYTES && from[1] == 0 && from[2] && sizes[1] <= REPEATED_ROWS && sizes[2] >= sizes[1])
+    swap_dimensions(sizes, to, from, 1, 2);  /* a short row a few times: all rows once, and again */
   if (more && same_type && is_repeated(sizes[0], item, to[0], to[1], from[0])) loop = repeat_run;
-  else if (more && same_type && to[0] == item && from[0] == item && from[1] && sizes[0] * item <= REPEATED_BYTES) {
+  else if (more && same_type && to[0] == item && from[0] == item && sizes[0] * item <= REPEATED_BYTES) {
     row->i *= item;
     loop = short_rows_run;
   } else if (more && sizes[0] < 8 && sizes[1] >= 4 * sizes[0] && sizes[1] <= 4096) {
     /* rows of a few elements: the next dimension, strided, costs less than a call for each of them, and its cache lines stay near */
-    int64_t kept = sizes[0];
-    sizes[0] = sizes[1], sizes[1] = kept;
-    kept = to[0], to[0] = to[1], to[1] = kept;
-    kept = from[0], from[0] = from[1], from[1] = kept;
+    swap_dimensions(sizes, to, from, 0, 1);
   }
   if (loop) {
     (*ndim)--;

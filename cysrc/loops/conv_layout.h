@@ -42,19 +42,33 @@ KERNEL_INLINE FN(conv_image) FN(conv_image_of)(const void* data, int64_t last, i
     return (FN(conv_image)){start, last, height, width, all, channels};
 }
 
+/* Whether rows of an image are so short that a transposed square holds several: then all rows of a strip are transposed together. */
+KERNEL_INLINE int FN(conv_is_narrow)(const FN(conv_image)* x) { return !x->last && x->width <= LANES / 2; }
+enum { FN(CONV_NARROW_ROWS) = 6 };
+
 /* strip[row][col][LANES] = channels c.. at (h + row, w + col), zero outside the image and beyond its channels */
 KERNEL_ONCE void FN(conv_load_strip)(const FN(conv_image)* x, int64_t c, int64_t h, int64_t w, int64_t rows, int64_t cols, T* strip) {
     enum { W = VECTOR_BYTES / sizeof(T) };
-    int64_t n = min_i64(W, x->channels - c), lo = 0, hi = cols;
+    int64_t n = min_i64(W, x->channels - c), lo = 0, hi = cols, plane = x->height * x->width;
     conv_range(w, 1, x->width, &lo, &hi);
+    T together[FN(CONV_NARROW_ROWS) * W / 2 * W];
+    const int narrow = FN(conv_is_narrow)(x) && rows <= FN(CONV_NARROW_ROWS);
+    const T* pixels = together + (w + lo) * W;
+    if (narrow) {
+        int64_t top = max_i64(h, 0), bottom = min_i64(h + rows, x->height);
+        if (bottom > top) FN(conv_transpose)(x->data + c * plane + top * x->width, plane, together, W, n, (bottom - top) * x->width, 1);
+    }
     for (int64_t row = 0; row < rows; row++, strip += cols * W) {
         int64_t inside = h + row >= 0 && h + row < x->height && hi > lo, from = inside ? lo : cols, to = inside ? hi : cols;
         for (int64_t col = 0; col < from; col++) *(VECTOR_U*)(strip + col * W) = (VECTOR){0};
         for (int64_t col = to; col < cols; col++) *(VECTOR_U*)(strip + col * W) = (VECTOR){0};
         if (!inside) continue;
         int64_t pixel = (h + row) * x->width + w + lo;
-        if (!x->last) {
-            FN(conv_transpose)(x->data + c * x->height * x->width + pixel, x->height * x->width, strip + lo * W, W, n, hi - lo, 1);
+        if (narrow) {
+            for (int64_t col = 0; col < hi - lo; col++) *(VECTOR_U*)(strip + (lo + col) * W) = *(const VECTOR_U*)(pixels + col * W);
+            pixels += x->width * W;
+        } else if (!x->last) {
+            FN(conv_transpose)(x->data + c * plane + pixel, plane, strip + lo * W, W, n, hi - lo, 1);
         } else if (n == W) {
             const T* p = x->data + c + pixel * x->all_channels;
             for (int64_t col = lo; col < hi; col++, p += x->all_channels) *(VECTOR_U*)(strip + col * W) = *(const VECTOR_U*)p;
@@ -69,12 +83,19 @@ KERNEL_ONCE void FN(conv_load_strip)(const FN(conv_image)* x, int64_t c, int64_t
 KERNEL_ONCE void FN(conv_store_strip)(const FN(conv_image)* y, int64_t c, int64_t h, int64_t w, int64_t rows, int64_t cols, const T* strip,
                                       int64_t strip_row) {
     enum { W = VECTOR_BYTES / sizeof(T) };
-    int64_t n = min_i64(W, y->channels - c);
+    int64_t n = min_i64(W, y->channels - c), plane = y->height * y->width;
     rows = min_i64(rows, y->height - h), cols = min_i64(cols, y->width - w);
+    if (FN(conv_is_narrow)(y) && cols == y->width && rows <= FN(CONV_NARROW_ROWS)) {
+        T together[FN(CONV_NARROW_ROWS) * W / 2 * W];
+        for (int64_t row = 0; row < rows; row++)
+            for (int64_t col = 0; col < cols; col++) *(VECTOR_U*)(together + (row * cols + col) * W) = *(const VECTOR_U*)(strip + row * strip_row + col * W);
+        FN(conv_transpose)(together, W, y->data + c * plane + h * cols, plane, rows * cols, n, 0);
+        return;
+    }
     for (int64_t row = 0; row < rows; row++, strip += strip_row) {
         int64_t pixel = (h + row) * y->width + w;
         if (!y->last) {
-            FN(conv_transpose)(strip, W, y->data + c * y->height * y->width + pixel, y->height * y->width, cols, n, 0);
+            FN(conv_transpose)(strip, W, y->data + c * plane + pixel, plane, cols, n, 0);
         } else {
             T* p = y->data + c + pixel * y->all_channels;
             for (int64_t col = 0; col < cols; col++, p += y->all_channels) FN(conv_store)(p, *(const VECTOR_U*)(strip + col * W), n);

@@ -125,10 +125,36 @@ KERNEL_FN int64_t FN(columns_items)(const conv_work* work, int64_t phase) {
     (void)phase;
     return conv_blocks(work->s.c_in, FN(COLUMN_CHANNELS));
 }
+/* Images of a few positions, where runs are too short for vectors: the places of all elements of a channel are the same in each image. */
+enum { FN(COLUMN_PLACES) = 256, FN(COLUMN_FEW) = 16 };
+KERNEL_ONCE void FN(columns_by_place)(const conv_work* work, int64_t begin, int64_t end) {
+    const conv_problem* s = &work->s;
+    const int64_t pixels = conv_pixels(s), row = s->samples * pixels, plane = s->in_h * s->in_w, taps = conv_taps(s);
+    int64_t to[FN(COLUMN_PLACES)], outside[FN(COLUMN_PLACES)], places = 0, zeros = 0;
+    int32_t from[FN(COLUMN_PLACES)];
+    for (int64_t e = 0; e < taps * pixels; e++) {
+        const int64_t tap = e / pixels, p = e % pixels, at = tap * row + p;
+        const int64_t h = p / s->out_w * s->stride_h - s->pad_h + tap / s->kernel_w * s->dilation_h;
+        const int64_t w = p % s->out_w * s->stride_w - s->pad_w + tap % s->kernel_w * s->dilation_w;
+        if (h >= 0 && h < s->in_h && w >= 0 && w < s->in_w) to[places] = at, from[places++] = (int32_t)(h * s->in_w + w);
+        else outside[zeros++] = at;
+    }
+    for (int64_t c = begin; c < end; c++)
+        for (int64_t n = 0; n < s->samples; n++) {
+            const T* x = (const T*)work->a + (n * s->c_in + c) * plane;
+            T* y = (T*)work->out + c * taps * row + n * pixels;
+            for (int64_t e = 0; e < places; e++) y[to[e]] = x[from[e]];
+            for (int64_t e = 0; e < zeros; e++) y[outside[e]] = 0;
+        }
+}
 KERNEL_FN void FN(columns_run)(const conv_work* work, int64_t phase, char* workspace, int64_t begin, int64_t end) {
     (void)phase, (void)workspace;
     const conv_problem* s = &work->s;
     int64_t pixels = conv_pixels(s), row = s->samples * pixels, last = min_i64(end * FN(COLUMN_CHANNELS), s->c_in);
+    if (pixels <= FN(COLUMN_FEW) && conv_taps(s) * pixels <= FN(COLUMN_PLACES) && s->in_h * s->in_w <= INT32_MAX) {
+        FN(columns_by_place)(work, begin * FN(COLUMN_CHANNELS), last);
+        return;
+    }
     for (int64_t c = begin * FN(COLUMN_CHANNELS); c < last; c += FN(COLUMN_CHANNELS))
         for (int64_t n = 0; n < s->samples; n++)
             for (int64_t p = 0; p < pixels; p += CONV_PIXELS) {

@@ -204,10 +204,10 @@ int64_t ISA_NAME(index_out_of_range)(const int64_t *x, int64_t n, int64_t low, i
 {
     for (i64 at = 0; at < n; at += 1024) {
         i64 stop = at + 1024 < n ? at + 1024 : n;
-        int bad = 0;
+        u64 bad = 0; /* the sign of either difference; one that overflows is of an index outside */
         for (i64 i = at; i < stop; i++)
-            bad |= (x[i] < low) | (x[i] >= high);
-        if (bad)
+            bad |= ((u64)x[i] - (u64)low) | ((u64)high - 1 - (u64)x[i]);
+        if (bad >> 63)
             for (i64 i = at; i < stop; i++)
                 if (x[i] < low || x[i] >= high)
                     return i;
@@ -226,7 +226,8 @@ int64_t ISA_NAME(index_offsets)(int64_t *offset, const int64_t *x, int64_t n, in
 
 /* ---- lines ------------------------------------------------------------------------------------------------------ */
 
-#define LINES(A, begin, end, ELEMENT)                                                                                \
+/* SIZE: elements of contiguous lines lie so far apart, which then have a loop of their own; 0: no such loop. */
+#define LINES(A, begin, end, SIZE, ELEMENT)                                                                          \
     {                                                                                                                \
         i64 pos[INDEX_DIMS], q = begin, line = begin;                                                                \
         int last = (A)->nd - 1;                                                                                      \
@@ -244,7 +245,13 @@ int64_t ISA_NAME(index_offsets)(int64_t *offset, const int64_t *x, int64_t n, in
         }                                                                                                            \
         while (line < end) {                                                                                         \
             i64 run = (A)->size[last] - pos[last] < end - line ? (A)->size[last] - pos[last] : end - line;           \
-            if (n > 1 && (xs <= xj || run == 1 || (xj == 0 && ds <= dj))) {                                          \
+            if (SIZE && n > 1 && xs == 1 && ts == SIZE && ds == SIZE) {                                              \
+                const i64 xs = 1, ts = SIZE, ds = SIZE;                                                              \
+                for (i64 j = 0; j < run; j++)                                                                        \
+                    _Pragma("GCC unroll 4") for (i64 i = 0; i < n; i++) {                                            \
+                        ELEMENT                                                                                      \
+                    }                                                                                                \
+            } else if (n > 1 && (xs <= xj || run == 1 || (xj == 0 && ds <= dj))) {                                          \
                 for (i64 j = 0; j < run; j++)                                                                        \
                     for (i64 i = 0; i < n; i++) {                                                                    \
                         ELEMENT                                                                                      \
@@ -275,14 +282,18 @@ int64_t ISA_NAME(index_offsets)(int64_t *offset, const int64_t *x, int64_t n, in
 #define POSITION (bounded(x + j * xj + i * xs, limit, wrap, &bad) * ts)
 #define LINE_COPIES(T)                                                                                               \
     static void gather_lines_##T(LineArgs *a, i64 begin, i64 end)                                                    \
-    LINES(a, begin, end, *(T *)(d + j * dj + i * ds) = *(const T *)(t + j * tj + POSITION);)                         \
+    LINES(a, begin, end, (i64)sizeof(T), *(T *)(d + j * dj + i * ds) = *(const T *)(t + j * tj + POSITION);)                         \
     static void set_lines_##T(LineArgs *a, i64 begin, i64 end)                                                       \
-    LINES(a, begin, end, *(T *)(t + j * tj + POSITION) = *(const T *)(d + j * dj + i * ds);)
+    LINES(a, begin, end, (i64)sizeof(T), *(T *)(t + j * tj + POSITION) = *(const T *)(d + j * dj + i * ds);)
 LINE_COPIES(u8) LINE_COPIES(i16) LINE_COPIES(u32) LINE_COPIES(u64) LINE_COPIES(w16)
 
+#define LINES_TOGETHER_add 1
+#define LINES_TOGETHER_mul 0
+#define LINES_TOGETHER_min 0
+#define LINES_TOGETHER_max 0
 #define LINE_FUNCTION(OP, T, C, LD, ST, EXPR)                                                                        \
     static void OP##_lines_##T(LineArgs *args, i64 begin, i64 end)                                                   \
-    LINES(args, begin, end, T *p = (T *)(t + j * tj + POSITION); C a = LD(*p);                                       \
+    LINES(args, begin, end, LINES_TOGETHER_##OP * (i64)sizeof(T), T *p = (T *)(t + j * tj + POSITION); C a = LD(*p);                                       \
           C b = LD(*(const T *)(d + j * dj + i * ds)); *p = ST(EXPR);)
 /* Which of two random elements is larger is no branch to predict: the minimum is computed, then stored. */
 #undef COMPUTED

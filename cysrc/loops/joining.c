@@ -15,8 +15,19 @@ typedef u8 v32 __attribute__((vector_size(32), aligned(1), may_alias));
 
 INL void copy_bytes(char *d, const char *s, i64 n)
 {
-    if (n < 16 || n > LOOP_BYTES) {
+    if (n > LOOP_BYTES) {
         memcpy(d, s, n);
+        return;
+    }
+    if (n < 16) { /* both ends of a constant size each */
+        if (n >= 8)
+            memcpy(d, s, 8), memcpy(d + n - 8, s + n - 8, 8);
+        else if (n >= 4)
+            memcpy(d, s, 4), memcpy(d + n - 4, s + n - 4, 4);
+        else if (n >= 2)
+            memcpy(d, s, 2), memcpy(d + n - 2, s + n - 2, 2);
+        else if (n)
+            *d = *s;
         return;
     }
     if (n < 32) { /* both ends, which may overlap */
@@ -200,10 +211,27 @@ void ISA_NAME(piece_sums)(void *context, int64_t begin, int64_t end)
 
 /* ---- parts one after another ------------------------------------------------------------------------------------ */
 
-/* Bytes [begin, end) of the result. */
-void ISA_NAME(cat_rows)(void *context, int64_t begin, int64_t end)
+enum { CAT_NARROW = 1 << 10 /* bytes of a row up to which its parts are copied as columns, */, CAT_BLOCK = 1 << 13 /* of as many rows */ };
+
+#define CAT_COLUMN(N)                                                                                                \
+    case N:                                                                                                          \
+        for (i64 i = 0; i < rows; i++, d += row, s += N)                                                             \
+            memcpy(d, s, N);                                                                                         \
+        return;
+
+/* A part of `bytes` of each of some rows */
+static void cat_column(char *d, i64 row, const char *s, i64 bytes, i64 rows)
 {
-    const CatArgs *a = context;
+    switch (bytes) {
+        CAT_COLUMN(1) CAT_COLUMN(2) CAT_COLUMN(3) CAT_COLUMN(4) CAT_COLUMN(6) CAT_COLUMN(8) CAT_COLUMN(12) CAT_COLUMN(16) CAT_COLUMN(24) CAT_COLUMN(32) CAT_COLUMN(64)
+    }
+    for (i64 i = 0; i < rows; i++, d += row, s += bytes)
+        copy_bytes(d, s, bytes);
+}
+
+/* Bytes [begin, end) of the result, part by part of each row. */
+static void cat_bytes(const CatArgs *a, i64 begin, i64 end)
+{
     i64 outer = begin / a->row, within = begin % a->row, k = 0;
     while (within >= a->bytes[k])
         within -= a->bytes[k++];
@@ -216,6 +244,24 @@ void ISA_NAME(cat_rows)(void *context, int64_t begin, int64_t end)
             outer++;
         }
     }
+}
+
+/* Bytes [begin, end) of the result: whole narrow rows in blocks, column by column. */
+void ISA_NAME(cat_rows)(void *context, int64_t begin, int64_t end)
+{
+    const CatArgs *a = context;
+    const i64 first = (begin + a->row - 1) / a->row, last = end / a->row, block = CAT_BLOCK / a->row;
+    if (a->row > CAT_NARROW || last <= first) {
+        cat_bytes(a, begin, end);
+        return;
+    }
+    cat_bytes(a, begin, first * a->row);
+    for (i64 at = first; at < last; at += block) {
+        char *d = a->out + at * a->row;
+        for (i64 k = 0; k < a->n; d += a->bytes[k++])
+            cat_column(d, a->row, a->part[k] + at * a->bytes[k], a->bytes[k], at + block < last ? block : last - at);
+    }
+    cat_bytes(a, last * a->row, end);
 }
 
 /* ---- interleaved parts ------------------------------------------------------------------------------------------ */

@@ -96,10 +96,9 @@ INL void window_range(i64 offset, i64 stride, i64 size, i64 count, i64 *first, i
 
 typedef struct { u64 a, b; } Pair;
 
-/* Items are rows (plane, tap): lh * lw elements of the columns. */
-void ISA_NAME(window_columns)(void *context, int64_t begin, int64_t end)
+/* Rows (plane, tap) of lh * lw elements of the columns */
+static void window_rows(const WindowArgs *a, i64 begin, i64 end)
 {
-    const WindowArgs *a = context;
     for (i64 r = begin; r < end; r++) {
         i64 taps = a->kh * a->kw, plane = r / taps, ky = r % taps / a->kw, kx = r % a->kw, first, last, x = kx * a->dw - a->pw;
         window_range(x, a->sw, a->width, a->lw, &first, &last);
@@ -126,6 +125,55 @@ void ISA_NAME(window_columns)(void *context, int64_t begin, int64_t end)
             }
         }
     }
+}
+
+enum { WINDOW_TABLE = 2048, WINDOW_NARROW = 16, WINDOW_PLANES = 8 };
+
+#define GATHER_WINDOWS(T)                                                                                            \
+    for (i64 plane = begin; plane < end; plane++) {                                                                  \
+        const T *from = (const T *)a->from + plane * a->height * a->width;                                           \
+        T *to = (T *)a->to + plane * columns;                                                                        \
+        for (i64 i = 0; i < columns; i++)                                                                            \
+            to[i] = from[pixel[i]];                                                                                  \
+        for (i64 i = 0; i < outside; i++)                                                                            \
+            to[zero[i]] = (T){0};                                                                                    \
+    }
+
+/* All columns of whole planes, whose rows of a few elements would cost a call of memcpy each: where each of them lies is looked up once. */
+static void window_planes(const WindowArgs *a, i64 begin, i64 end)
+{
+    int32_t pixel[WINDOW_TABLE], zero[WINDOW_TABLE];
+    i64 columns = 0, outside = 0;
+    for (i64 k = 0; k < a->kh * a->kw; k++)
+        for (i64 h = 0; h < a->lh; h++)
+            for (i64 w = 0; w < a->lw; w++, columns++) {
+                i64 y = h * a->sh + k / a->kw * a->dh - a->ph, x = w * a->sw + k % a->kw * a->dw - a->pw;
+                int inside = y >= 0 && y < a->height && x >= 0 && x < a->width;
+                pixel[columns] = inside ? (int32_t)(y * a->width + x) : 0;
+                zero[outside] = (int32_t)columns;
+                outside += !inside;
+            }
+    switch (a->item) {
+    case 1: GATHER_WINDOWS(u8) break;
+    case 2: GATHER_WINDOWS(i16) break;
+    case 4: GATHER_WINDOWS(u32) break;
+    case 8: GATHER_WINDOWS(u64) break;
+    default: GATHER_WINDOWS(Pair)
+    }
+}
+
+/* Items are rows (plane, tap). */
+void ISA_NAME(window_columns)(void *context, int64_t begin, int64_t end)
+{
+    const WindowArgs *a = context;
+    i64 taps = a->kh * a->kw, first = (begin + taps - 1) / taps, last = end / taps;
+    if (a->lw > WINDOW_NARROW || taps * a->lh * a->lw > WINDOW_TABLE || last - first < WINDOW_PLANES || a->height * a->width > INT32_MAX) {
+        window_rows(a, begin, end);
+        return;
+    }
+    window_rows(a, begin, first * taps);
+    window_planes(a, first, last);
+    window_rows(a, last * taps, end);
 }
 
 #define COL2IM(T)                                                                                                    \

@@ -99,6 +99,8 @@ METHODS = [
     ((2, 6, 12, 31), (6, 1, 7, 7), {"groups": 6, "padding": 1, "stride": 3}),
     ((3, 64, 4, 4), (40, 64, 3, 3), {"padding": 1}),
     ((6, 72, 4, 4), (80, 72, 3, 3), {"padding": 1}),
+    ((17, 70, 2, 2), (40, 70, 3, 3), {"padding": 1}),
+    ((5, 72, 5, 5), (40, 72, 3, 3), {"padding": 1}),
     ((16, 40, 16, 16), (24, 40, 3, 3), {"padding": 1, "stride": 2}),
     # GEMMs: single images, positions of all samples as columns, 1x1 of stride 2
     ((1, 72, 9, 8), (64, 72, 1, 1), {}),
@@ -141,14 +143,15 @@ def test_gemm_of_halves(x, w, options, dtype):
         assert (error <= eps * (want.double().abs() + 0.05 * want.double().abs().max())).all()
 
 
-def test_error_of_winograd():
+@pytest.mark.parametrize("samples,side", [(2, 16), (32, 5), (32, 2)])
+def test_error_of_winograd(samples, side):
     """Root mean square error within twice that of one chain of additions over all 9 * 64 products."""
     generator = torch.Generator().manual_seed(0)
-    x, w = torch.randn(2, 64, 16, 16, generator=generator), torch.randn(32, 64, 3, 3, generator=generator)
+    x, w = torch.randn(samples, 64, side, side, generator=generator), torch.randn(32, 64, 3, 3, generator=generator)
     exact = F.conv2d(x.double(), w.double(), padding=1)
     got = torch.tensor(trt.conv2d(ours(x), ours(w), padding=1).tolist(), dtype=torch.float64)
     columns, rows = F.unfold(x, 3, padding=1), w.reshape(32, -1)
-    chain = torch.zeros(2, 32, 256)
+    chain = torch.zeros(samples, 32, side * side)
     for k in range(9 * 64):
         chain = (chain.double() + rows[:, k, None].double() * columns[:, None, k].double()).float()
     error = (chain.reshape(exact.shape).double() - exact).square().mean().sqrt()
@@ -167,7 +170,7 @@ def test_empty():
 
 
 @pytest.mark.usefixtures("split_small_work")
-@pytest.mark.parametrize("x,w,options", [((8, 16, 20, 20), (32, 16, 3, 3), {"padding": 1}), ((1, 64, 9, 8), (72, 64, 1, 1), {}), ((3, 64, 9, 8), (40, 64, 3, 3), {"stride": 2})])
+@pytest.mark.parametrize("x,w,options", [((8, 16, 20, 20), (32, 16, 3, 3), {"padding": 1}), ((300, 24, 2, 2), (40, 24, 3, 3), {"padding": 1}), ((1, 64, 9, 8), (72, 64, 1, 1), {}), ((3, 64, 9, 8), (40, 64, 3, 3), {"stride": 2})])
 def test_threads_do_not_change_results(x, w, options):
     x, w = ours(normal(*x, dtype=torch.float32)), ours(normal(*w, dtype=torch.float32))
     before, runs = trt.get_num_threads(), []

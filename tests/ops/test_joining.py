@@ -70,6 +70,15 @@ def test_cat_refuses_an_output_that_is_an_input():
 
 
 @pytest.mark.usefixtures("split_small_work")
+@pytest.mark.parametrize("dtype", [trt.uint8, trt.float16, trt.float32, trt.complex128], ids=str)
+@pytest.mark.parametrize("widths", [(2, 1), (3, 0, 5, 1), (7, 7, 2), (16, 17, 64), (1, 130)], ids=str)
+def test_cat_of_narrow_columns(widths, dtype):
+    parts = [(numbers(301, n) * 7).to(dtype) for n in widths]
+    rows = zip(*(p.tolist() for p in parts), strict=True)
+    assert trt.cat(parts, -1).tolist() == [sum(row, []) for row in rows]
+
+
+@pytest.mark.usefixtures("split_small_work")
 def test_large_cat_is_the_same_with_any_number_of_threads():
     a, b = numbers(300, 700), numbers(300, 333)
     threads = trt.get_num_threads()

@@ -123,6 +123,14 @@ def test_windows(args, dtype):
         second_order(TF.fold, F.fold, columns, (9, 8), *args)
 
 
+@pytest.mark.usefixtures("split_small_work")
+@pytest.mark.parametrize("dtype", [torch.bool, torch.float16, torch.float32, torch.float64, torch.complex128])
+@pytest.mark.parametrize("size,args", [((2, 2), (3, 1, 1)), ((4, 5), ((3, 2), (1, 2), 1, (1, 2))), ((1, 3), (1,))])
+def test_windows_of_many_small_planes(size, args, dtype):
+    x = torch.randint(0, 9, (11, 7, *size), generator=torch.Generator().manual_seed(0)).to(dtype)
+    same(TF.unfold(ours(x), *args), F.unfold(x, *args))
+
+
 @pytest.mark.parametrize(
     "call,error",
     [

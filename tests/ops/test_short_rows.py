@@ -149,3 +149,17 @@ def test_strided_rows_reduce_as_their_copies():
             for name in names:
                 got, want = getattr(x, name)(-1), getattr(x.contiguous(), name)(-1)
                 assert torch.equal(got, want), (name, dtype, tuple(x.shape), x.stride())
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "complex128"])
+@pytest.mark.parametrize("shape", [(40, 1, 3, 5), (7, 300, 1, 3), (301, 1, 8), (2, 1, 33), (1, 24)])
+@pytest.mark.parametrize("times", [2, 3, 4, 100])
+def test_copies_of_rows_that_repeat(times: int, shape: tuple[int, ...], dtype: str) -> None:
+    x = (torch.randn(shape) * 50).to(getattr(torch, dtype))
+    sizes = tuple(times if n == 1 else n for n in shape)
+    expected = np.broadcast_to(x.numpy(), sizes)
+    np.testing.assert_array_equal(x.expand(sizes).contiguous().numpy(), expected)
+    wide = torch.zeros(*sizes[:-1], sizes[-1] + 3, dtype=x.dtype)
+    wide[..., 1:-2] = x
+    np.testing.assert_array_equal(wide.numpy()[..., 1:-2], expected)
+    assert not wide[..., 0].any() and not wide[..., -2:].any()

@@ -32,7 +32,8 @@ cdef enum:
     MANY_SAMPLES = 16            # make im2col's matrix larger than the caches
     LEAST_TILES = 4              # that pay for the transform of the kernel,
     LEAST_OF_TILE = 9            # of 16 outputs of a tile those within the image,
-    LEAST_CHANNELS = 16          # and channels on both sides
+    LEAST_CHANNELS = 16          # and channels on both sides;
+    LEAST_MAPS = 16              # maps of 2x2 whose gradients do
     LEAST_WORK = 1 << 16         # multiplications below which im2col costs more than it gives
     LEAST_COLUMNS = 16           # output positions of all samples that fill a vector, so that the weight lies as it is,
     LEAST_TURNED = 64            # and those that pay for packing a transposed weight
@@ -51,11 +52,17 @@ cdef inline bint is_pointwise(const ConvProblem* p) noexcept:
     )
 
 
-cdef bint has_winograd_tiles(const ConvProblem* p) noexcept:
+cdef inline bint is_map_of_2(const ConvProblem* p) noexcept:
+    """2x2 with a padding of 1, for which Winograd's tiles have a form of their own."""
+    return p.inputs[1] == 2 and p.inputs[2] == 2 and p.padding[1] == 1 and p.padding[2] == 1
+
+
+cdef bint has_winograd_tiles(int what, const ConvProblem* p) noexcept:
     """Whether Winograd's tiles serve images of few positions better than im2col (loops/conv_winograd.h, "forward of few tiles")."""
+    cdef bint fills = p.outputs[1] * p.outputs[2] >= LEAST_OF_TILE or is_map_of_2(p) and (what == CONV_FORWARD or p.samples >= LEAST_MAPS)
     return (
         p.n == 2 and p.taps[1] == 3 and p.taps[2] == 3 and p.stride[1] * p.stride[2] == 1 and p.dilation[1] * p.dilation[2] == 1 and p.samples >= LEAST_TILES
-        and p.outputs[1] * p.outputs[2] >= LEAST_OF_TILE and p.c_in >= LEAST_CHANNELS and p.c_out >= LEAST_CHANNELS
+        and fills and p.c_in >= LEAST_CHANNELS and p.c_out >= LEAST_CHANNELS
     )
 
 
@@ -82,7 +89,7 @@ cdef int gemm_way(int what, const ConvProblem* p, int dtype) noexcept:
         return BY_KERNELS if what == CONV_WEIGHT else BY_IMAGES
     if half and what == CONV_INPUT and not single:
         return BY_KERNELS        # columns would be rounded before they are added
-    if dtype == F32 and has_winograd_tiles(p):
+    if dtype == F32 and has_winograd_tiles(what, p):
         return BY_KERNELS
     if positions <= SMALL_IMAGE:
         return small_image_way(what, p, dtype)
