@@ -21,6 +21,8 @@ enum { GEMM_HEIGHT = 6 };
 enum {
     PANEL_AHEAD = 2048,           /* bytes of a panel of B that are fetched ahead from L2 */
     DEPTH_BYTES = 2048,           /* of a line of A in a block of the depth: a panel of A stays in L1 */
+    PANEL_BYTES = DEPTH_BYTES * GEMM_HEIGHT + PANEL_SLACK,
+    FAR_APART = 1024, GROUP = 4,  /* bytes between steps of the depth of A from which on that many of its panels are packed at once */
     PACKED_BYTES = 4 << 20,       /* of B that are packed at once */
     PACKED_FOR_FEW = 1 << 20, FEW_PANELS = 20,
     COLUMN_TASK = 512,            /* columns of a task: their panels of one block of the depth stay in L2 */
@@ -211,6 +213,12 @@ KERNEL_INLINE int64_t units_of(const gemm_kernel* K, int64_t depth) {
     return K->step ? round_up(units, K->step) : units;
 }
 
+/* Whether C cannot hold sums between blocks of the depth: for its type, its strides, or because it is the addend. */
+static inline int sums_lie_apart(const gemm_plan* p) {
+    const gemm_matrices* g = &p->g;
+    return p->depth_blocks > 1 && (p->kernel->element != p->kernel->sum || g->ccs != 1 || (g->d == g->c && (g->beta != 1 || g->alpha != 1)));
+}
+
 static void gemm_make_plan(gemm_plan* p, const gemm_kernel* K, const gemm_matrices* given, int threads) {
     gemm_matrices g = *given;
     /* the transposed GEMM's C has adjacent columns; where both operands' depth is adjacent, tiles pack the smaller one by transposition */
@@ -229,6 +237,16 @@ static void gemm_make_plan(gemm_plan* p, const gemm_kernel* K, const gemm_matric
     p->column_block = round_up(max_i64((g.n + blocks - 1) / blocks, 4 * K->width), K->width);
     if (p->column_block > g.n) p->column_block = round_up(g.n, K->width);
     p->packed_bytes = p->column_block * column_bytes;
+    p->blocks_at_once = p->depth_blocks;
+    /* a deep B in blocks of few columns would have A packed for each: a part of the depth of many columns, where C can hold the sums meanwhile */
+    const int64_t wanted = min_i64(round_up(g.n, K->width), COLUMN_TASK);
+    if (p->depth_blocks > 1 && p->column_block < wanted && !sums_lie_apart(p)) {
+        const int64_t block_bytes = units_of(K, p->depth_block) * K->unit, parts = (g.n + wanted - 1) / wanted;
+        p->column_block = round_up((g.n + parts - 1) / parts, K->width);
+        p->blocks_at_once = min_i64(max_i64(bytes / (p->column_block * block_bytes), 1), p->depth_blocks);
+        p->packed_bytes = p->column_block * block_bytes * p->blocks_at_once;
+    }
+    p->columns = 0;
     p->row_panels = row_panels_of(g.m, K->height);
     p->column_tasks = 1;
     const int64_t panels = p->column_block / K->width;
@@ -237,11 +255,20 @@ static void gemm_make_plan(gemm_plan* p, const gemm_kernel* K, const gemm_matric
 }
 
 static inline int64_t block_depth(const gemm_plan* p, int64_t block) { return min_i64(p->depth_block, p->g.k - block * p->depth_block); }
+/* The next columns and blocks of the depth; whether there are any. */
+static int gemm_next(gemm_plan* p) {
+    if (!p->columns) p->column = p->block = 0;
+    else if ((p->block += p->blocks) >= p->depth_blocks) p->block = 0, p->column += p->columns;
+    p->columns = min_i64(p->column_block, p->g.n - p->column);
+    p->blocks = min_i64(p->blocks_at_once, p->depth_blocks - p->block);
+    return p->columns > 0;
+}
+
 /* Packed B: its panels one after the other, block of the depth by block. */
 static inline char* packed_panel(const gemm_plan* p, int64_t block, int64_t panel) {
     const gemm_kernel* K = p->kernel;
     const int64_t full = units_of(K, p->depth_block) * K->unit, columns = round_up(p->columns, K->width);
-    return p->packed + block * full * columns + panel * units_of(K, block_depth(p, block)) * K->unit * K->width;
+    return p->packed + (block - p->block) * full * columns + panel * units_of(K, block_depth(p, block)) * K->unit * K->width;
 }
 
 static void pack_one(const gemm_kernel* K, int by_line, char* to, const char* from, int64_t ls, int64_t ds, int64_t lines, int64_t available, int64_t width,
@@ -266,7 +293,7 @@ static void gemm_pack(void* plan, int64_t begin, int64_t end) {
     const gemm_matrices* g = &p->g;
     /* rows of B are read in runs through several panels, some rows at a time: each panel by itself would take 64 bytes of each */
     const int64_t rows = g->bcs == 1 ? PACKED_ROWS : K->depth;
-    for (int64_t block = 0; block < p->depth_blocks; block++) {
+    for (int64_t block = p->block; block < p->block + p->blocks; block++) {
         const int64_t depth = block_depth(p, block);
         for (int64_t row = 0; row < depth; row += rows)
             for (int64_t j = begin; j < end; j++)
@@ -283,12 +310,28 @@ static inline int serves_as_panel(const gemm_matrices* g, const char* a, int64_t
     return g->acs == 1 && rows == height && depth % 32 == 0 && (panels <= 2 || ((uintptr_t)a % 64 == 0 && g->ars % 32 == 0 && g->ars % 512));
 }
 
-/* Rows (panels) begin .. end of C by the packed panels first .. last. */
-static void gemm_block(gemm_plan* p, int64_t begin, int64_t end, int64_t first, int64_t last, char* scratch, int64_t scratch_row) {
+/* A's rows side by side, whose steps of the depth are pages apart: a panel by itself would take 56 bytes of each page, which cost more than the transposition. */
+static inline int lies_apart(const gemm_kernel* K, const gemm_matrices* g) { return g->ars == 1 && g->acs * K->element >= FAR_APART; }
+
+/* The panels begin .. end of A, a line of the depth of all after the other. */
+static void pack_rows(const gemm_plan* p, char* panels, int64_t begin, int64_t end, int64_t block) {
+    const gemm_kernel* K = p->kernel;
+    const gemm_matrices* g = &p->g;
+    const int64_t depth = block_depth(p, block), line = 64 / K->unit * K->group;
+    for (int64_t k = 0; k < depth; k += line)
+        for (int64_t i = begin; i < end; i++) {
+            const int64_t row = row_panel_begin(g->m, K->height, i), rows = row_panel_begin(g->m, K->height, i + 1) - row, height = round_up(rows, K->step ? K->step : 2);
+            pack_one(K, 1, panels + (i - begin) * PANEL_BYTES + k / K->group * K->unit * height, g->a + (row * g->ars + (block * p->depth_block + k) * g->acs) * K->element,
+                     g->ars * K->element, g->acs * K->element, rows, g->m - row, height, min_i64(line, depth - k));
+        }
+}
+
+/* Rows (panels) begin .. end of C by the packed panels first .. last. `group`: memory for GROUP panels of A, or NULL. */
+static void gemm_block(gemm_plan* p, int64_t begin, int64_t end, int64_t first, int64_t last, char* scratch, int64_t scratch_row, char* group) {
     const gemm_kernel* K = p->kernel;
     const gemm_matrices* g = &p->g;
     const gemm_bodies* bodies = K->bodies;
-    char panel[DEPTH_BYTES * GEMM_HEIGHT + PANEL_SLACK] __attribute__((aligned(64)));
+    char panel[PANEL_BYTES] __attribute__((aligned(64)));
     const int64_t half = K->width / 2;
     /* C holds the sums themselves, and nothing happens to them afterwards */
     const int in_c = K->element == K->sum && g->ccs == 1;
@@ -299,7 +342,7 @@ static void gemm_block(gemm_plan* p, int64_t begin, int64_t end, int64_t first, 
 #if VECTOR_BYTES == 64
     if (K->step) tiles_begin();
 #endif
-    for (int64_t block = 0; block < p->depth_blocks; block++) {
+    for (int64_t block = p->block; block < p->block + p->blocks; block++) {
         const int64_t depth = block_depth(p, block);
         gemm_tile t = {.units = units_of(K, depth), .last = block == p->depth_blocks - 1, .first = block == 0 && !accumulates, .added = accumulates, .g = g, .finish = K->finish};
         for (int64_t i = begin; i < end; i++) {
@@ -307,7 +350,11 @@ static void gemm_block(gemm_plan* p, int64_t begin, int64_t end, int64_t first, 
             t.rows = (int)(row_panel_begin(g->m, K->height, i + 1) - t.row);
             const int64_t height = round_up(t.rows, K->step ? K->step : 2);
             const char* a = g->a + (t.row * g->ars + block * p->depth_block * g->acs) * K->element;
-            if (K->step && serves_as_panel(g, a, t.rows, height, depth, last - first)) {
+            if (group) {
+                const int64_t at = (i - begin) % GROUP;
+                if (at == 0) pack_rows(p, group, i, min_i64(i + GROUP, end), block);
+                t.a = group + at * PANEL_BYTES, t.a_row = 64, t.a_step = height * 64;
+            } else if (K->step && serves_as_panel(g, a, t.rows, height, depth, last - first)) {
                 t.a = a, t.a_row = g->ars * K->element, t.a_step = 64;
             } else {
                 pack_one(K, 1, panel, a, g->ars * K->element, g->acs * K->element, t.rows, g->m - t.row, height, depth);
@@ -342,16 +389,16 @@ static void gemm_run(void* plan, int64_t begin, int64_t end) {
     gemm_plan* p = plan;
     const gemm_kernel* K = p->kernel;
     const gemm_matrices* g = &p->g;
-    /* sums between blocks of the depth that C cannot hold: for its type, its strides, or because it is the addend */
-    const int apart = p->depth_blocks > 1 && (K->element != K->sum || g->ccs != 1 || (g->d == g->c && (g->beta != 1 || g->alpha != 1)));
+    const int apart = sums_lie_apart(p);
     const int64_t panels = (p->columns + K->width - 1) / K->width;
     const int64_t scratch_rows = K->step ? TILE_SCRATCH_ROWS : SCRATCH_ROWS, scratch_columns = K->step ? TILE_SCRATCH_COLUMNS : SCRATCH_COLUMNS;
     const int64_t rows_at_once = apart ? scratch_rows / K->height : p->row_panels;
     const int64_t panels_at_once = max_i64((apart ? scratch_columns : K->step ? TILE_COLUMN_TASK : COLUMN_TASK) / K->width, 1);
     const int64_t scratch_row = panels_at_once * K->width * K->sum;
-    char* scratch = NULL;
+    char *scratch = NULL, *group = lies_apart(K, g) && p->row_panels > 1 ? aligned_alloc(64, GROUP * PANEL_BYTES) : NULL; /* without it each panel is packed by itself */
     if (apart && !(scratch = aligned_alloc(64, scratch_rows * scratch_row))) {
         __atomic_store_n(&p->failed, 1, __ATOMIC_RELAXED);
+        free(group);
         return;
     }
     while (begin < end) { /* within one task of columns */
@@ -359,15 +406,15 @@ static void gemm_run(void* plan, int64_t begin, int64_t end) {
         const int64_t left = task * panels / p->column_tasks, right = (task + 1) * panels / p->column_tasks;
         for (int64_t j = left; j < right; j += panels_at_once)
             for (int64_t i = begin; i < stop; i += rows_at_once)
-                gemm_block(p, i - task * p->row_panels, min_i64(i + rows_at_once, stop) - task * p->row_panels, j, min_i64(j + panels_at_once, right), scratch, scratch_row);
+                gemm_block(p, i - task * p->row_panels, min_i64(i + rows_at_once, stop) - task * p->row_panels, j, min_i64(j + panels_at_once, right), scratch, scratch_row, group);
         begin = stop;
     }
     free(scratch);
+    free(group);
 }
 
 static void gemm_whole(gemm_plan* p) {
-    for (p->column = 0; p->column < p->g.n; p->column += p->column_block) {
-        p->columns = min_i64(p->column_block, p->g.n - p->column);
+    while (gemm_next(p)) {
         gemm_pack(p, 0, (p->columns + p->kernel->width - 1) / p->kernel->width);
         gemm_run(p, 0, p->row_panels * p->column_tasks);
     }
@@ -379,5 +426,5 @@ const gemm_table ISA_NAME(trt_gemm)[] = {{
      &kernel_bf16_pairs, &kernel_bf16_tiles,
 #endif
     },
-    gemm_make_plan, gemm_pack, gemm_run, gemm_whole,
+    gemm_make_plan, gemm_next, gemm_pack, gemm_run, gemm_whole,
 }};

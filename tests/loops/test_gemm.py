@@ -30,8 +30,7 @@ void run(char* packed, int pieces) {
   const gemm_table* t = trt_gemm_base;
   plan.packed = packed;
   if (!pieces) { t->whole(&plan); return; }
-  for (plan.column = 0; plan.column < plan.g.n; plan.column += plan.column_block) {
-    plan.columns = plan.column_block < plan.g.n - plan.column ? plan.column_block : plan.g.n - plan.column;
+  while (t->next(&plan)) {
     int64_t panels = (plan.columns + plan.kernel->width - 1) / plan.kernel->width, tasks = plan.row_panels * plan.column_tasks;
     for (int64_t i = 0; i < panels; i++) t->pack(&plan, i, i + 1);
     for (int64_t i = 0; i < tasks; i += 3) t->run(&plan, i, i + 3 < tasks ? i + 3 : tasks);
@@ -162,3 +161,20 @@ def test_columns_beyond_the_workspace_are_packed_in_turn(library: ctypes.CDLL) -
     """4 MB of B are packed at once."""
     got, want, tolerance, what = run(library, F32, 3, 15, 4500, 300, pieces=True)
     assert (np.abs(got - want) <= tolerance + np.abs(want) * 1e-6).all(), what
+
+
+@pytest.mark.parametrize("kernel", NAMES, ids=NAMES.values())
+def test_deep_products_take_parts_of_the_depth_in_turn(library: ctypes.CDLL, kernel: int) -> None:
+    """Where B's columns of the whole depth would be few at a time; A's rows lie pages apart in half of them."""
+    if not library.has(kernel) or kernel == BF16_TILES and library.emulated:
+        pytest.skip("not in this instruction set, or emulated: too slow")
+    if kernel == BF16_PAIRS and "avx512_bf16" not in Path("/proc/cpuinfo").read_text():
+        pytest.skip("this processor has no AVX512-BF16")
+    for seed in range(12):
+        m, n, k = [(30, 400, 3000), (300, 130, 2100), (16, 700, 1100), (570, 90, 2600)][seed % 4]
+        results = []
+        for pieces in (False, True):
+            got, want, tolerance, what = run(library, kernel, seed, m, n, k, pieces)
+            assert (np.abs(got - want) <= tolerance + np.abs(want) * TOLERANCE[kernel]).all(), what
+            results.append(got)
+        assert np.array_equal(*results), what

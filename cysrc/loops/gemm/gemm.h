@@ -33,15 +33,17 @@ typedef struct {
   int step;                           /* units of the depth, and rows, that a kernel of tiles takes at once; else 0 */
 } gemm_kernel;
 
-/* How a kernel blocks a shape, and one block of columns of it at work. */
+/* How a kernel blocks a shape, and the columns and blocks of the depth that are at work. */
 typedef struct {
   gemm_matrices g;
   const gemm_kernel* kernel;
   int64_t depth_block, depth_blocks;  /* equal but for the last */
   int64_t column_block;               /* columns whose packed B is held at once */
-  int64_t packed_bytes;               /* for that */
+  int64_t blocks_at_once;             /* of the depth: all, unless C holds the sums meanwhile */
+  int64_t packed_bytes;               /* for them */
   int64_t row_panels, column_tasks;
-  int64_t column, columns;            /* of the block at work */
+  int64_t column, columns;            /* at work; no columns: nothing has been yet */
+  int64_t block, blocks;              /* of the depth, at work */
   char* packed;
   int failed;                         /* for want of memory */
 } gemm_plan;
@@ -49,6 +51,7 @@ typedef struct {
 typedef struct {
   const gemm_kernel* kernels[GEMM_KERNELS];  /* NULL: not in this instruction set */
   void (*plan)(gemm_plan* plan, const gemm_kernel* kernel, const gemm_matrices* g, int threads);
+  int (*next)(gemm_plan* plan);                            /* move to the next columns and blocks of the depth; 0 behind the last */
   void (*pack)(void* plan, int64_t begin, int64_t end);    /* the panels begin .. end of B's columns at work */
   void (*run)(void* plan, int64_t begin, int64_t end);     /* the tasks begin .. end of row_panels * column_tasks */
   void (*whole)(gemm_plan* plan);                          /* all of it by one thread; plan.packed has packed_bytes */

@@ -25,7 +25,7 @@ cdef extern from "gemm/gemm.h" nogil:
     ctypedef struct gemm_plan:
         gemm_matrices g
         const gemm_kernel* kernel
-        int64_t column_block, packed_bytes, row_panels, column_tasks, column, columns
+        int64_t packed_bytes, row_panels, column_tasks, columns, depth_block, blocks
         char* packed
         int failed
 

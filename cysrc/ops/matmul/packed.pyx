@@ -35,6 +35,7 @@ cdef extern from *:
     ctypedef struct gemm_table:
         const gemm_kernel* kernels[GEMM_KERNELS]
         void (*plan)(gemm_plan*, const gemm_kernel*, const gemm_matrices*, int) noexcept nogil
+        bint (*next)(gemm_plan*) noexcept nogil
         void (*pack)(void*, int64_t, int64_t) noexcept nogil
         void (*run)(void*, int64_t, int64_t) noexcept nogil
         void (*whole)(gemm_plan*) noexcept nogil
@@ -151,7 +152,7 @@ cdef void packed_run(PackedGemm* p) noexcept nogil:
     cdef gemm_plan* plan = &p.plan
     cdef gemm_matrices g
     cdef char* workspace = plan.packed
-    cdef int64_t i, panels, work
+    cdef int64_t i, panels, depth, work
     if p.by_items:
         parallel_for(p.batch, THREAD_WORK // (p.g.m * p.g.n * p.g.k + 1) + 1, 1, item_task, p)
         return
@@ -161,14 +162,11 @@ cdef void packed_run(PackedGemm* p) noexcept nogil:
             move_to_item(p, &g, i)
             GEMM.plan(plan, p.kernel, &g, p.threads)
             plan.packed = workspace
-        plan.column = 0
-        while plan.column < plan.g.n:
-            plan.columns = min(plan.column_block, plan.g.n - plan.column)
-            panels = (plan.columns + plan.kernel.width - 1) // plan.kernel.width
-            parallel_for(panels, PACK_WORK // (plan.g.k * plan.kernel.width + 1) + 1, 1, GEMM.pack, plan)
-            work = plan.g.m * plan.columns * plan.g.k // (plan.row_panels * plan.column_tasks)
+        while GEMM.next(plan):
+            panels, depth = (plan.columns + plan.kernel.width - 1) // plan.kernel.width, plan.blocks * plan.depth_block
+            parallel_for(panels, PACK_WORK // (depth * plan.kernel.width + 1) + 1, 1, GEMM.pack, plan)
+            work = plan.g.m * plan.columns * depth // (plan.row_panels * plan.column_tasks)
             parallel_for(plan.row_panels * plan.column_tasks, THREAD_WORK // (work + 1) + 1, 1, GEMM.run, plan)
-            plan.column += plan.column_block
     if plan.failed:
         p.failed = 1
 
