@@ -227,6 +227,9 @@ static void gemm_make_plan(gemm_plan* p, const gemm_kernel* K, const gemm_matric
         g.ars = given->bcs, g.acs = given->brs, g.brs = given->acs, g.bcs = given->ars;
         g.crs = given->ccs, g.ccs = given->crs, g.drs = given->dcs, g.dcs = given->drs;
     }
+    /* minus the product is that of minus A, which is packed anyway */
+    p->negated = g.alpha == -1 && (K == &kernel_f32 || K == &kernel_f64);
+    if (p->negated) g.alpha = 1;
     p->g = g;
     p->kernel = K;
     p->depth_blocks = max_i64((g.k + K->depth - 1) / K->depth, 1);
@@ -313,6 +316,16 @@ static inline int serves_as_panel(const gemm_matrices* g, const char* a, int64_t
 /* A's rows side by side, whose steps of the depth are pages apart: a panel by itself would take 56 bytes of each page, which cost more than the transposition. */
 static inline int lies_apart(const gemm_kernel* K, const gemm_matrices* g) { return g->ars == 1 && g->acs * K->element >= FAR_APART; }
 
+/* A packed panel of A's, of `height` rows. */
+static void pack_row_panel(const gemm_plan* p, char* to, const char* from, int64_t lines, int64_t available, int64_t height, int64_t depth) {
+    const gemm_kernel* K = p->kernel;
+    pack_one(K, 1, to, from, p->g.ars * K->element, p->g.acs * K->element, lines, available, height, depth);
+    if (!p->negated) return;
+    const int64_t n = round_up(depth, 64 / K->unit) * height; /* whole lines */
+    if (K->unit == 4) VECTORIZE for (int64_t i = 0; i < n; i++) ((f32*)to)[i] = -((f32*)to)[i];
+    else VECTORIZE for (int64_t i = 0; i < n; i++) ((f64*)to)[i] = -((f64*)to)[i];
+}
+
 /* The panels begin .. end of A, a line of the depth of all after the other. */
 static void pack_rows(const gemm_plan* p, char* panels, int64_t begin, int64_t end, int64_t block) {
     const gemm_kernel* K = p->kernel;
@@ -321,8 +334,8 @@ static void pack_rows(const gemm_plan* p, char* panels, int64_t begin, int64_t e
     for (int64_t k = 0; k < depth; k += line)
         for (int64_t i = begin; i < end; i++) {
             const int64_t row = row_panel_begin(g->m, K->height, i), rows = row_panel_begin(g->m, K->height, i + 1) - row, height = round_up(rows, K->step ? K->step : 2);
-            pack_one(K, 1, panels + (i - begin) * PANEL_BYTES + k / K->group * K->unit * height, g->a + (row * g->ars + (block * p->depth_block + k) * g->acs) * K->element,
-                     g->ars * K->element, g->acs * K->element, rows, g->m - row, height, min_i64(line, depth - k));
+            pack_row_panel(p, panels + (i - begin) * PANEL_BYTES + k / K->group * K->unit * height, g->a + (row * g->ars + (block * p->depth_block + k) * g->acs) * K->element, rows,
+                           g->m - row, height, min_i64(line, depth - k));
         }
 }
 
@@ -357,7 +370,7 @@ static void gemm_block(gemm_plan* p, int64_t begin, int64_t end, int64_t first, 
             } else if (K->step && serves_as_panel(g, a, t.rows, height, depth, last - first)) {
                 t.a = a, t.a_row = g->ars * K->element, t.a_step = 64;
             } else {
-                pack_one(K, 1, panel, a, g->ars * K->element, g->acs * K->element, t.rows, g->m - t.row, height, depth);
+                pack_row_panel(p, panel, a, t.rows, g->m - t.row, height, depth);
                 t.a = panel, t.a_row = 64, t.a_step = height * 64;
             }
             for (int64_t j = first; j < last; j++) {

@@ -113,7 +113,7 @@ def run(lib: ctypes.CDLL, kernel: int, seed: int, m: int, n: int, k: int, pieces
     a, b, c = Operand(rng, draw, kernel, m, k), Operand(rng, draw, kernel, k, n), Operand(rng, draw, kernel, m, n, any_strides=False)
     addend = draw.choice(["none", "none", "c", "row", "matrix"])
     d = c if addend == "c" else Operand(rng, draw, kernel, 1 if addend == "row" else m, n) if addend != "none" else None
-    alpha, beta, relu = draw.choice([1.0, 1.0, 0.5]), draw.choice([1.0, -0.75]), draw.random() < 0.3
+    alpha, beta, relu = draw.choice([1.0, 1.0, 0.5, -1.0]), draw.choice([1.0, -0.75]), draw.random() < 0.3
     g = Matrices(m, n, k, a.address(), b.address(), d.address() if d else None, c.address(), *a.strides(), *b.strides(), *c.strides(),
                  *((d.strides() if addend != "row" else (0, d.strides()[1])) if d else (0, 0)), alpha, beta if d else 0.0, int(relu))  # fmt: skip
     va, vb = values(a.view), values(b.view)

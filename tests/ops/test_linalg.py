@@ -82,6 +82,42 @@ def test_solutions_solve(dtype: Any, batch: tuple[int, ...], n: int) -> None:
     near(trt.lu_solve(b, packed, pivots), linalg.solve(a, b))
 
 
+@pytest.mark.parametrize("dtype", [trt.float32, trt.float64])
+def test_larger_systems_by_blocks(dtype: Any) -> None:
+    """LU, its solutions and triangular systems on both sides of where halves, panels and vectors of columns end; the same in one thread and in a batch."""
+    for n, k in ((47, 9), (48, 8), (63, 33), (64, 64), (65, 1), (97, 70), (130, 257), (200, 16)):
+        a, b = drawn(n, n, dtype=dtype, seed=n), drawn(n, k, dtype=dtype, seed=k)
+        a[n // 2] *= 1e3  # a pivot from far away
+        factor = 20 * n
+        near(a @ linalg.solve(a, b), b, factor)
+        near(a @ linalg.inv(a), trt.eye(n, dtype=dtype), factor)
+        lu, pivots = linalg.lu_factor(a)
+        p, lower, upper = trt.lu_unpack(lu, pivots)
+        near(p @ lower @ upper, a, 1e3)
+        assert lower.abs().max() <= 1
+        near(a.mT @ linalg.lu_solve(lu, pivots, b, adjoint=True), b, factor)
+        near(linalg.lu_solve(lu, pivots, b.mT, left=False) @ a, b.mT, factor)
+        batch = linalg.solve(a.expand(3, n, n), b)
+        assert all(bool((x == linalg.solve(a, b)).all()) for x in batch)
+        for upper_, unit in ((False, False), (True, False), (False, True), (True, True)):
+            t = (a / 1e3 / n if unit else a / 1e3) + (n * trt.eye(n, dtype=dtype))
+            triangle = (t.triu() if upper_ else t.tril()).fill_diagonal_(1) if unit else t.triu() if upper_ else t.tril()
+            for transposed in (t, t.mT.contiguous().mT):
+                near(triangle @ linalg.solve_triangular(transposed, b, upper=upper_, unitriangular=unit), b, factor)
+                near(linalg.solve_triangular(transposed, b.mT, upper=upper_, unitriangular=unit, left=False) @ triangle, b.mT, factor)
+
+
+@pytest.mark.parametrize(("m", "n"), [(48, 200), (200, 48), (100, 131), (65, 64)])
+def test_larger_rectangles_by_blocks(m: int, n: int) -> None:
+    a = drawn(m, n)
+    p, lower, upper = linalg.lu(a)
+    near(p @ lower @ upper, a)
+    singular = trt.ones(m, m, dtype=trt.float64)
+    assert linalg.lu_factor_ex(singular).info == 2 and linalg.inv_ex(singular).info == 2 and linalg.det(singular) == 0
+    a[0, 0] = math.nan
+    assert linalg.lu_factor(a)[1].min() >= 1
+
+
 def test_batches_of_systems_broadcast() -> None:
     a, b = well(3, 1, 4, 4), drawn(2, 4, 5)
     x = linalg.solve(a, b)

@@ -45,6 +45,7 @@ typedef struct {
   int64_t column, columns;            /* at work; no columns: nothing has been yet */
   int64_t block, blocks;              /* of the depth, at work */
   char* packed;
+  int negated;                        /* alpha is -1: A is packed with the other sign, and g.alpha is 1 */
   int failed;                         /* for want of memory */
 } gemm_plan;
 

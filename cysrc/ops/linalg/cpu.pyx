@@ -10,6 +10,7 @@ from tensorrt_lite._C.core.blas cimport blas_begin, blas_end
 from tensorrt_lite._C.core.blas import library as blas_library
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUSTOM, LAST_CUSTOM
 from tensorrt_lite._C.core.dispatch cimport attach
+from tensorrt_lite._C.core.dtype cimport F32, F64
 from tensorrt_lite._C.core.parallel cimport parallel_for
 from tensorrt_lite._C.core.iterator cimport on_host
 from tensorrt_lite._C.core.tensor cimport TensorBase, data_of
@@ -17,6 +18,7 @@ from tensorrt_lite._C.ops.held_blocks cimport drop_blocks, hold_blocks
 from tensorrt_lite._C.ops.linalg.job cimport (
     BAD_PIVOTS, CHOLESKY, CHOLESKY_INVERSE, CHOLESKY_SOLVE, DETERMINANT, EIG, EIGH, GEQRF, HOUSEHOLDER, INVERSE, Job, LDL, LDL_SOLVE, LEAST_SQUARES, LU,
     LU_SOLVE, NO_MEMORY, NOT_FINITE, ORMQR, PERMUTATION, QR, SOLVE, SVD, TRIANGULAR, trt_stack)
+from tensorrt_lite._C.ops.matmul.packed cimport subtract_product
 from tensorrt_lite._C.steps.linalg cimport set_linalg_codes, set_linalg_job, set_svd_driver
 
 attach()
@@ -64,8 +66,31 @@ cdef extern from *:
 
 trt_small = trt_linalg()
 
+cdef extern from "linalg_blocks.h" nogil:
+    ctypedef struct trt_products:
+        void (*subtract)(const trt_products* self, int64_t m, int64_t n, int64_t k, const void* a, int64_t ars, int64_t acs, const void* b, int64_t ldb, void* c, int64_t ldc) noexcept nogil
+        char* workspace
+        int64_t bytes
+        int type, failed
+    ctypedef struct trt_block_kernels:
+        int (*lu)(trt_products* p, int64_t m, int64_t n, void* a, int64_t lda, int* pivots) noexcept nogil
+        void (*triangle)(trt_products* p, int64_t n, const void* t, int64_t rs, int64_t cs, bint upper, bint unit, void* b, int64_t ldb, int64_t columns) noexcept nogil
+        void (*swap_rows)(void* a, int64_t lda, int64_t columns, const int* pivots, int64_t count, bint backwards) noexcept nogil
+
+cdef extern from *:
+    """
+    #include "isa.h"
+    #include "linalg_blocks.h"
+    ISA_TABLE(trt_block_kernels, trt_linalg_blocks)
+    """
+    const trt_block_kernels* trt_linalg_blocks()
+
+cdef const trt_block_kernels* BLOCKS = trt_linalg_blocks()
+
 cdef enum:
     THREAD_WORK = 1 << 16        # multiplications worth another thread: some 10 us
+    BLOCKED = 48                 # rows of real matrices from which on LU and triangular systems are blocks and GEMMs (loops/linalg_blocks.c)
+    RIGHT_SIDES = 8              # of a system, from which on that is so
     BLOCK = 64                   # columns that LAPACK treats at a time, at most: sizes its workspaces
 
 ctypedef int (*one_matrix)(Job* w, int64_t i, char* scratch) noexcept nogil
@@ -132,18 +157,75 @@ cdef int reserve(Job* w, int j, int64_t nbytes) noexcept:
     return 0
 
 
+# ---- LU and triangles by blocks ----------------------------------------------------------------------------------------
+
+cdef void subtract(const trt_products* p, int64_t m, int64_t n, int64_t k, const void* a, int64_t ars, int64_t acs, const void* b, int64_t ldb, void* c, int64_t ldc) noexcept nogil:
+    cdef trt_products* own = <trt_products*>p
+    if subtract_product(F64 if p.type else F32, m, n, k, <const char*>a, ars, acs, <const char*>b, ldb, <char*>c, ldc, &own.workspace, &own.bytes):
+        own.failed = 1
+
+
+cdef inline void begin_products(trt_products* p, int t) noexcept nogil:
+    p.subtract, p.workspace, p.bytes, p.type, p.failed = subtract, NULL, 0, t, 0
+
+
+cdef inline int end_products(trt_products* p, int info) noexcept nogil:
+    free(p.workspace)
+    return NO_MEMORY if p.failed else info
+
+
+cdef int factor(int t, int64_t m, int64_t n, char* a, int* pivots) noexcept nogil:
+    """getrf."""
+    cdef trt_products p
+    if t > 1 or min(m, n) < BLOCKED:
+        return trt_getrf(t, <int>m, <int>n, a, pivots)
+    begin_products(&p, t)
+    return end_products(&p, BLOCKS[t].lu(&p, m, n, a, m, pivots))
+
+
+cdef int solve_factored(int t, char trans, int64_t n, int64_t k, const char* lu, const int* pivots, char* b) noexcept nogil:
+    """getrs."""
+    cdef trt_products p
+    cdef const trt_block_kernels* blocks = BLOCKS + (t & 1)
+    if t > 1 or n < BLOCKED or k < RIGHT_SIDES:
+        return trt_getrs(t, trans, <int>n, <int>k, lu, pivots, b)
+    begin_products(&p, t)
+    if trans == b"N":
+        blocks.swap_rows(b, n, k, pivots, n, False)
+        blocks.triangle(&p, n, lu, 1, n, False, True, b, n, k)
+        blocks.triangle(&p, n, lu, 1, n, True, False, b, n, k)
+    else:
+        blocks.triangle(&p, n, lu, n, 1, False, False, b, n, k)
+        blocks.triangle(&p, n, lu, n, 1, True, True, b, n, k)
+        blocks.swap_rows(b, n, k, pivots, n, True)
+    return end_products(&p, 0)
+
+
+cdef int solve_triangle(int t, char side, char uplo, char trans, char diag, int64_t m, int64_t n, const char* a, char* b) noexcept nogil:
+    """trsm."""
+    cdef trt_products p
+    cdef bint turned = trans != b"N"
+    if t > 1 or side != b"L" or m < BLOCKED or n < RIGHT_SIDES:
+        trt_trsm(t, side, uplo, trans, diag, <int>m, <int>n, a, b)
+        return 0
+    begin_products(&p, t)
+    BLOCKS[t].triangle(&p, m, a, m if turned else 1, 1 if turned else m, (uplo == b"U") != turned, diag == b"U", b, m, n)
+    return end_products(&p, 0)
+
+
 # ---- one matrix ----------------------------------------------------------------------------------------------------
 
 cdef int lu_one(Job* w, int64_t i, char* scratch) noexcept nogil:
     cdef char* lu = result_item(w, 0, i)
     take(w, &w.a, i, lu)
-    return trt_getrf(w.t, w.m, w.n, lu, <int*>result_item(w, 1, i))
+    return factor(w.t, w.m, w.n, lu, <int*>result_item(w, 1, i))
 
 
 cdef int lu_solve_one(Job* w, int64_t i, char* scratch) noexcept nogil:
     cdef char* x = result_item(w, 0, i)
     cdef const char* given = trt_stack_item(&w.c, i, 4)
     cdef int* pivots = <int*>(scratch + w.part[0])
+    cdef int info
     cdef int64_t j
     for j in range(w.n):
         pivots[j] = (<const int*>given)[j * w.c.rs]
@@ -152,10 +234,10 @@ cdef int lu_solve_one(Job* w, int64_t i, char* scratch) noexcept nogil:
     take(w, &w.b, i, x)
     if w.flag:
         conjugate(w, <int64_t>w.n * w.k, x)
-    trt_getrs(w.t, w.trans, w.n, w.k, dense_item(w, &w.a, i, scratch + w.part[1]), pivots, x)
+    info = solve_factored(w.t, w.trans, w.n, w.k, dense_item(w, &w.a, i, scratch + w.part[1]), pivots, x)
     if w.flag:
         conjugate(w, <int64_t>w.n * w.k, x)
-    return 0
+    return NO_MEMORY if info == NO_MEMORY else 0
 
 
 cdef int permutation_one(Job* w, int64_t i, char* scratch) noexcept nogil:
@@ -179,8 +261,9 @@ cdef int solve_one(Job* w, int64_t i, char* scratch) noexcept nogil:
     cdef int info
     take(w, &w.a, i, lu)
     take(w, &w.b, i, x)
-    info = trt_getrf(w.t, w.n, w.n, lu, pivots)
-    trt_getrs(w.t, w.trans, w.n, w.k, lu, pivots, x)
+    info = factor(w.t, w.n, w.n, lu, pivots)
+    if info == NO_MEMORY or solve_factored(w.t, w.trans, w.n, w.k, lu, pivots, x) == NO_MEMORY:
+        return NO_MEMORY
     return info
 
 
@@ -188,11 +271,25 @@ cdef int inverse_one(Job* w, int64_t i, char* scratch) noexcept nogil:
     cdef char* x = result_item(w, 0, i)
     cdef int* pivots = <int*>(scratch + w.part[1])
     cdef int info
-    take(w, &w.a, i, x)
-    info = trt_getrf(w.t, w.n, w.n, x, pivots)
-    if info == 0:
-        trt_getri(w.t, w.n, x, pivots, scratch, w.lwork)
-    return info
+    cdef int64_t j, n = w.n
+    cdef char* lu
+    if w.t > 1 or n < BLOCKED:
+        take(w, &w.a, i, x)
+        info = trt_getrf(w.t, w.n, w.n, x, pivots)
+        if info == 0:
+            trt_getri(w.t, w.n, x, pivots, scratch, w.lwork)
+        return info
+    # the solution for the identity, as in PyTorch
+    lu = scratch
+    take(w, &w.a, i, lu)
+    info = factor(w.t, n, n, lu, pivots)
+    if info:
+        memcpy(x, lu, n * n * w.size)
+        return info
+    memset(x, 0, n * n * w.size)
+    for j in range(n):
+        trt_put(w.t, x, j * (n + 1), 1, 0)
+    return solve_factored(w.t, b"N", n, n, lu, pivots, x)
 
 
 cdef int det_one(Job* w, int64_t i, char* scratch) noexcept nogil:
@@ -268,8 +365,7 @@ cdef inline void conjugate_line(Job* w, int64_t count, char* x, int64_t stride) 
 cdef int triangular_one(Job* w, int64_t i, char* scratch) noexcept nogil:
     cdef char* x = result_item(w, 0, i)
     take(w, &w.b, i, x)
-    trt_trsm(w.t, w.side, w.uplo, w.trans, w.diag, w.m, w.k, dense_item(w, &w.a, i, scratch), x)
-    return 0
+    return solve_triangle(w.t, w.side, w.uplo, w.trans, w.diag, w.m, w.k, dense_item(w, &w.a, i, scratch), x)
 
 
 cdef int ldl_one(Job* w, int64_t i, char* scratch) noexcept nogil:
@@ -452,7 +548,7 @@ cdef double prepare(Job* w, int routine) except -1:
         return <double>n * n * (n + k)
     if routine == INVERSE:
         w.lwork = workspace(n)
-        reserve(w, 0, w.lwork * size)
+        reserve(w, 0, (w.lwork if w.t > 1 or n < BLOCKED else n * n) * size)
         reserve(w, 1, n * 4)
         return 2.0 * n * n * n
     if routine == DETERMINANT or routine == CHOLESKY_INVERSE:

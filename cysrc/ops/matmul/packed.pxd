@@ -43,3 +43,6 @@ cdef void packed_operands(PackedGemm* p, const Mat* a, const Mat* b, const Mat* 
 cdef int packed_begin(PackedGemm* p, int dtype) except -1
 cdef void packed_run(PackedGemm* p) noexcept nogil
 cdef int packed_end(PackedGemm* p, str name) except -1
+# C -= A B in one thread, of float or double by `dtype`; C and B column-major. The workspace grows as needed, the caller frees it. -1: no memory
+cdef int subtract_product(int dtype, int64_t m, int64_t n, int64_t k, const char* a, int64_t ars, int64_t acs, const char* b, int64_t ldb, char* c, int64_t ldc,
+                          char** workspace, int64_t* nbytes) noexcept nogil

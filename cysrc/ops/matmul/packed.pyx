@@ -177,3 +177,23 @@ cdef int packed_end(PackedGemm* p, str name) except -1:
     if p.failed:
         raise MemoryError(f"{name}: no memory for the partial sums of a product of {p.g.m} x {p.g.k} by {p.g.k} x {p.g.n}")
     return 0
+
+
+cdef int subtract_product(int dtype, int64_t m, int64_t n, int64_t k, const char* a, int64_t ars, int64_t acs, const char* b, int64_t ldb, char* c, int64_t ldc,
+                          char** workspace, int64_t* nbytes) noexcept nogil:
+    cdef gemm_matrices g
+    cdef gemm_plan plan
+    g.m, g.n, g.k, g.a, g.b, g.c, g.d = m, n, k, a, b, c, c
+    g.ars, g.acs, g.brs, g.bcs, g.crs, g.ccs, g.drs, g.dcs = ars, acs, 1, ldb, 1, ldc, 1, ldc
+    g.alpha, g.beta, g.activation, g.integer_alpha, g.integer_beta = -1, 1, GEMM_IDENTITY, -1, 1
+    GEMM.plan(&plan, GEMM.kernels[GEMM_F64 if dtype == F64 else GEMM_F32], &g, 1)
+    if plan.packed_bytes > nbytes[0]:
+        free(workspace[0])
+        nbytes[0] = (plan.packed_bytes + 63) // 64 * 64
+        workspace[0] = <char*>aligned_alloc(64, nbytes[0])
+        if workspace[0] == NULL:
+            nbytes[0] = 0
+            return -1
+    plan.packed = workspace[0]
+    GEMM.whole(&plan)
+    return -1 if plan.failed else 0
