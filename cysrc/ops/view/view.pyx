@@ -618,10 +618,10 @@ cdef object unfold_backward(object grad, object shape, int64_t dimension, int64_
     r = grad.new_zeros(shape)
     if not shape:
         return grad.sum_to_size(shape)
-    d = dimension % len(shape)
-    windows = grad.shape[d]
+    dimension = wrap_dim(dimension, len(shape))
+    windows = grad.shape[dimension]
     for k in range(size):
-        r = r.index_add(d, _ops.arange(windows, device=grad.device) * step + k, grad.select(-1, k))
+        r = r.index_add(dimension, _ops.arange(windows, device=grad.device) * step + k, grad.select(-1, k))
     return r
 
 
