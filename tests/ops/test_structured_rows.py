@@ -57,12 +57,23 @@ LOOP = "LEAKY_SUM_TYPES(DEFINE)\nLEAKY_SUM_TASK\n"
 KERNEL = "void leaky_sum(const leaky_sum_call& call, long long row) {}\n"
 
 
-def refusal_of_own_step(folder: Path, row: str = OWN_STEP, loop: str = LOOP, kernel: str = KERNEL) -> str:
-    """The same of a row that declares its step, a source of loops and a CUDA kernel."""
+META = """
+
+cdef TensorBase meta_leaky_sum(leaky_sum_call* call, str name, TensorBase self, double decay):
+    call.rows = 1
+    call.length, call.decay = 1, decay
+    return self
+"""
+
+
+def refusal_of_own_step(folder: Path, row: str = OWN_STEP, loop: str = LOOP, kernel: str = KERNEL, meta: str = META) -> str:
+    """The same of a row that declares its step, a meta function, a source of loops and a CUDA kernel."""
     for sources in ("cysrc/ops", "cysrc/loops", "cuda_src"):
         shutil.copytree(ROOT / sources, folder / sources)
     with open(folder / "cysrc" / "ops" / "reduction" / "reduction.yaml", "a") as f:
         f.write(row)
+    with open(folder / "cysrc" / "ops" / "reduction" / "reduction.pyx", "a") as f:
+        f.write(meta)
     (folder / "cysrc" / "loops" / "reduction_leaky_sum.c").write_text(loop)
     (folder / "cuda_src" / "leaky_sum.cuh").write_text(kernel)
     try:
@@ -75,7 +86,7 @@ def refusal_of_own_step(folder: Path, row: str = OWN_STEP, loop: str = LOOP, ker
 def test_a_row_that_declares_its_step_gets_struct_task_and_launch(tmp_path: Path) -> None:
     assert refusal_of_own_step(tmp_path) == ""
     header = (tmp_path / "out" / "include" / "reduction_steps.h").read_text()
-    assert "case DT_f32: leaky_sum_f32(call, begin, end); break;" in header and "const char* self;\n  char* out;\n  TRT_INT64 rows;" in header
+    assert "case DT_f32: run = leaky_sum_f32; break;" in header and "const char* self;\n  char* out;\n  TRT_INT64 rows;" in header
     module = (tmp_path / "out" / "ops" / "reduction.pyx").read_text()
     assert "result = meta_leaky_sum(&call, \"leaky_sum\", self, decay)" in module and "ISA_TASK(leaky_sum)" in module
     assert '("leaky_sum", "leaky_sum.cuh", "leaky_sum_call", (8, 9,))' in (tmp_path / "out" / "cuda" / "loop_steps.pyx").read_text()
@@ -86,7 +97,9 @@ def test_a_row_that_declares_its_step_gets_struct_task_and_launch(tmp_path: Path
     [
         ({"row": OWN_STEP.replace("  meta: meta_leaky_sum\n", "")}, "leaky_sum has no meta"),
         ({"row": OWN_STEP.replace("  backward: none\n", "")}, "leaky_sum has no backward"),
-        ({"row": OWN_STEP.replace("items: call.rows, ", "")}, "leaky_sum: a loop has 'types' and 'items'"),
+        ({"row": OWN_STEP.replace("items: call.rows, ", "")}, "leaky_sum: a loop has 'types' and 'items' and may have 'work' and 'threads', here are types, work"),
+        ({"row": "\n".join(line for line in OWN_STEP.split("\n") if "step:" not in line)}, "leaky_sum has a meta function and no step"),
+        ({"meta": META.replace("call.rows = 1", "pass")}, "leaky_sum: meta_leaky_sum does not fill in call.rows"),
         ({"row": OWN_STEP.replace("items:", "item:")}, "unknown keys ['item'] of the row's step"),
         ({"row": OWN_STEP.replace("[f32, f64]", "[f32, f128]")}, "unknown types ['f32', 'f128']"),
         ({"row": OWN_STEP.replace("double decay", "int steps, double decay")}, "decay would leave a hole"),
@@ -159,3 +172,18 @@ def test_meta_tensors_have_no_step_and_the_same_checks() -> None:
     with pytest.raises(NotImplementedError, match="amax"):
         x.amax(1)
     assert x.real.sum(1).shape == (2,) and x.sum(0, keepdim=True).dtype == trt.complex64
+
+
+def test_a_forgotten_type_of_a_loop_does_not_compile(tmp_path: Path) -> None:
+    compiler = shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    loop = """#include "kernel_base.h"
+#include "reduction_steps.h"
+static void leaky_sum_f32(const leaky_sum_call* call, int64_t begin, int64_t end) {}
+LEAKY_SUM_TASK
+"""
+    assert refusal_of_own_step(tmp_path, loop=loop) == ""
+    include = [f"-I{tmp_path / 'out' / 'include'}", f"-I{ROOT / 'cysrc' / 'core'}", f"-I{ROOT / 'cysrc' / 'loops'}"]
+    done = subprocess.run([compiler, "-fsyntax-only", "-w", "-fopenmp", "-DISA=base", *include, str(tmp_path / "cysrc" / "loops" / "reduction_leaky_sum.c")], check=False, capture_output=True, text=True)
+    assert done.returncode != 0 and "leaky_sum_f64" in done.stderr and "undeclared" in done.stderr

@@ -44,7 +44,8 @@ KEYS = {"types", "items", "work", "threads"}
 
 def parse_loop(declared: Any, where: str) -> Loop:
     if not isinstance(declared, dict) or set(declared) - KEYS or not {"types", "items"} <= set(declared):
-        raise DeclarationError(f"{where}: a loop has 'types' and 'items' and may have 'work' and 'threads'")
+        given = ", ".join(declared) if isinstance(declared, dict) else repr(declared)
+        raise DeclarationError(f"{where}: a loop has 'types' and 'items' and may have 'work' and 'threads', here are {given}")
     named = declared["types"]
     types = DTYPE_SETS.get(named, []) if isinstance(named, str) else list(named)
     if not types or not set(types) <= set(DTYPES):
@@ -93,10 +94,11 @@ def header(step: Step) -> list[str]:
     """The task of the CPU, for the source that has its loops."""
     assert step.loop is not None
     upper, struct = step.name.upper(), struct_of(step)
-    cases = " ".join(f"case DT_{t}: {step.name}_{t}(call, begin, end); break;" for t in step.loop.types)
+    # by its address: a call of a function that is not there would only be found when the module is loaded
+    cases = " ".join(f"case DT_{t}: run = {step.name}_{t}; break;" for t in step.loop.types)
     return ["#ifndef __cplusplus", f"/* {step.doc} */", f"#define {upper}_TYPES(ROW) {' '.join(f'ROW({t})' for t in step.loop.types)}", f"#define {upper}_TASK \\",
             f"  void ISA_NAME({step.name})(void* context, int64_t begin, int64_t end) {{ \\", f"    const {struct}* call = context; \\",
-            f"    switch (call->dtype) {{ {cases} }} \\", "  }", "#endif"]  # fmt: skip
+            f"    void (*run)(const {struct}*, int64_t, int64_t) = NULL; \\", f"    switch (call->dtype) {{ {cases} }} \\", "    if (run) run(call, begin, end); \\", "  }", "#endif"]  # fmt: skip
 
 
 def filled(step: Step, struct: Struct) -> list[str]:
@@ -205,6 +207,17 @@ def own_declaration(name: str, declared: dict[str, Any], tensors: list[str], whe
     arguments = ", ".join([f"{name}_call* call", *(f"TensorBase {t}" for t in tensors), "TensorBase out"])
     step = {"step": name, "arguments": arguments, "doc": f"{name} of contiguous tensors of one type.", "loop": {k: v for k, v in declared.items() if k in KEYS}}
     return struct, step
+
+
+def check_meta(name: str, meta: str, declared: dict[str, Any], kernels: str, where: str) -> None:
+    """The meta function fills in all fields of the row: what it forgets would be the loop's length or a pointer from nowhere."""
+    body = re.search(rf"^cdef \w+ {meta}\((\w+)\* (\w+),.*?(?=^cdef |^def |^# ---|\Z)", kernels, re.S | re.M)
+    if body is None:
+        return  # Cython names it
+    for f in declared.get("fields") or []:
+        field = re.sub(r"\[\w+\]$", "", str(next(iter(f)) if isinstance(f, dict) else f)).split()[-1].lstrip("*")
+        if "*" not in str(f) and not re.search(rf"\b{body[2]}\.{field}\b", body[0]):
+            raise DeclarationError(f"{where}: {meta} does not fill in {body[2]}.{field}")
 
 
 def type_set(types: list[str]) -> str:

@@ -280,6 +280,8 @@ def parse_row(row: dict[str, Any], family: str, composed: bool = False) -> Opera
     derivatives = row.get("backward") or {}
     if not isinstance(derivatives, dict) and derivatives != "none":
         raise DeclarationError(f"{family}.yaml: {name}: backward is 'none' or has a formula by argument")
+    if kind == "function" and "meta" in row:
+        raise DeclarationError(f"{family}.yaml: {name} has a meta function and no step")
     if kind == "function" and "backward" not in row and not row.get("composed"):
         raise DeclarationError(f"{family}.yaml: {name} has no backward; a row without a gradient says 'backward: none', one whose kernel calls operators with gradients 'composed: true'")
     for target in derivatives if isinstance(derivatives, dict) else ():
