@@ -32,7 +32,7 @@ def test_a_failed_translation_leaves_nothing_that_an_older_stamp_vouches_for(mon
     output = tmp_path / "module.c"
 
     def translate(label: str, arguments: list[str]) -> None:
-        output.write_text("/* AddTraceback.proto */\nstatic void __Pyx_AddTraceback(int);\n/* AddTraceback */\n" if good else "#error Do not use this file\n")
+        output.write_text("#include \"Python.h\"\n/* AddTraceback.proto */\nstatic void __Pyx_AddTraceback(int);\n/* AddTraceback */\n" if good else "#error Do not use this file\n")
         if not good:
             raise build_core.CompileError(label)
 

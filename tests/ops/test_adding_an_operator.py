@@ -28,7 +28,8 @@ ROW = """
 def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The sources generated from a declaration folder that holds one row more."""
     root = tmp_path_factory.mktemp("package")
-    shutil.copytree(ROOT / "cysrc" / "ops", root / "cysrc" / "ops")
+    for sources in ("cysrc/ops", "cysrc/loops", "cuda_src"):
+        shutil.copytree(ROOT / sources, root / sources)
     with open(root / "cysrc" / "ops" / "math" / "math.yaml", "a") as f:
         f.write(ROW)
     generate.generate(root, root / "out")
