@@ -98,7 +98,7 @@ def generate(root: Path, out: Path, declared_rows: list[Operator] | None = None)
         own = [op.name for op in mine if isinstance(op.row.get("step"), dict)]
         for op in mine:
             if isinstance(op.row.get("step"), dict) and kernels.exists():
-                loop_steps.check_meta(op.name, str(op.row.get("meta")), op.row["step"], kernels.read_text(), f"{family}.yaml: {op.name}")
+                loop_steps.check_meta(str(op.row.get("meta")), op.row["step"], kernels.read_text(), f"{family}.yaml: {op.name}")
         if own:
             text += f"from tensorrt_lite._C.steps.{family} cimport {', '.join(f'{name}_call, run_{name}' for name in own)}\n\n"
         if kernels.exists():

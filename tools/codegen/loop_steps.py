@@ -209,7 +209,7 @@ def own_declaration(name: str, declared: dict[str, Any], tensors: list[str], whe
     return struct, step
 
 
-def check_meta(name: str, meta: str, declared: dict[str, Any], kernels: str, where: str) -> None:
+def check_meta(meta: str, declared: dict[str, Any], kernels: str, where: str) -> None:
     """The meta function fills in all fields of the row: what it forgets would be the loop's length or a pointer from nowhere."""
     body = re.search(rf"^cdef \w+ {meta}\((\w+)\* (\w+),.*?(?=^cdef |^def |^# ---|\Z)", kernels, re.S | re.M)
     if body is None:
