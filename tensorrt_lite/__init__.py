@@ -17,7 +17,10 @@ import sys as _sys
 _collecting = _gc.isenabled()
 _gc.disable()
 try:
-    from tensorrt_lite import _companions, _ops, _public, tensor
+    from tensorrt_lite import _companions, _ops, _public
+    from tensorrt_lite.tensor import _TYPE_NAMES as _type_names
+    from tensorrt_lite.tensor import Parameter as _Parameter
+    from tensorrt_lite.tensor import Tensor, UntypedStorage
 
     globals().update(_public.functions(_ops.FUNCTIONS, "tensorrt_lite"))
 except ImportError as _error:
@@ -51,9 +54,6 @@ from tensorrt_lite._C.core.dtype import _dtype_by_name as _by_name
 from tensorrt_lite._C.core.dtype import labels as _labels
 from tensorrt_lite._C.core.parallel import get_num_threads, set_num_threads
 from tensorrt_lite._size import Size
-from tensorrt_lite.tensor import Parameter as _Parameter
-from tensorrt_lite.tensor import Tensor, UntypedStorage
-from tensorrt_lite.tensor import _TYPE_NAMES as _type_names
 
 __version__ = "0.1.0"
 

@@ -108,7 +108,7 @@ static void short_rows_run(char** data, const int64_t* stride, int64_t n, const 
 
 /* The loop of a copy whose rows repeat an element, of `kind` bytes `i` times, and follow one another: stores of 16 bytes reach into the next row, whose own
  * follow, but for the last rows, which end where they end. */
-enum { REPEATED_BYTES = 128 /* of a row at most: a longer one is a loop of its own */, REPEATED_ROWS = 3 };
+enum { REPEATED_BYTES = 128 /* of a row at most: a longer one is a loop of its own */, REPEATED_ROWS = 3 /* repeats of a row up to which all rows are copied that often */ };
 #define TRT_REPEAT(type)                                                                             \
   {                                                                                                  \
     typedef type vector __attribute__((vector_size(16)));                                            \

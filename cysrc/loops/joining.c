@@ -211,7 +211,7 @@ void ISA_NAME(piece_sums)(void *context, int64_t begin, int64_t end)
 
 /* ---- parts one after another ------------------------------------------------------------------------------------ */
 
-enum { CAT_NARROW = 1 << 10 /* bytes of a row up to which its parts are copied as columns, */, CAT_BLOCK = 1 << 13 /* of as many rows */ };
+enum { CAT_NARROW = 1 << 10 /* bytes of a row up to which its parts are copied as columns */, CAT_BLOCK = 1 << 13 /* bytes of the rows whose columns are copied in turn */ };
 
 #define CAT_COLUMN(N)                                                                                                \
     case N:                                                                                                          \

@@ -6,7 +6,7 @@
 
 /* `subtract`: C -= A B, C (m, n) with adjacent rows and columns ldc apart, A (m, k) and B (k, n) of any strides, in elements. */
 typedef struct trt_products {
-  void (*subtract)(const struct trt_products* self, int64_t m, int64_t n, int64_t k, const void* a, int64_t ars, int64_t acs, const void* b, int64_t ldb, void* c, int64_t ldc);
+  void (*subtract)(struct trt_products* self, int64_t m, int64_t n, int64_t k, const void* a, int64_t ars, int64_t acs, const void* b, int64_t ldb, void* c, int64_t ldc);
   char* workspace;                  /* of the products, and its bytes */
   int64_t bytes;
   int type;                         /* 0: float, 1: double */

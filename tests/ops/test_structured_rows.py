@@ -28,21 +28,40 @@ ROW = """
 OPERATION = "    - LOGSUMEXP: float; log of the sum of exponentials\n"
 
 
-def refusal(folder: Path, row: str = ROW, operation: str = "    - CUBE_SUM: float; of cubes\n", struct: str = "") -> str:
-    """What the generator says of the declarations with a row and an operation more."""
+def copy_sources(folder: Path) -> None:
     for sources in ("cysrc/ops", "cysrc/loops", "cuda_src"):
         shutil.copytree(ROOT / sources, folder / sources)
+
+
+def said_by_the_generator(folder: Path) -> str:
+    try:
+        generate.generate(folder, folder / "out")
+    except schema.DeclarationError as error:
+        return str(error)
+    return ""
+
+
+def said_by_the_compiler(folder: Path, source: Path) -> str:
+    """What gcc refuses of a source of loops beside the headers that were generated."""
+    compiler = shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    include = [f"-I{folder / 'out' / 'include'}", f"-I{ROOT / 'cysrc' / 'core'}", f"-I{ROOT / 'cysrc' / 'loops'}"]
+    done = subprocess.run([compiler, "-fsyntax-only", "-w", "-fopenmp", "-DISA=base", *include, str(source)], check=False, capture_output=True, text=True)
+    assert done.returncode != 0
+    return done.stderr
+
+
+def refusal(folder: Path, row: str = ROW, operation: str = "    - CUBE_SUM: float; of cubes\n", struct: str = "") -> str:
+    """What the generator says of the declarations with a row and an operation more."""
+    copy_sources(folder)
     reduction = folder / "cysrc" / "ops" / "reduction"
     with open(reduction / "reduction.yaml", "a") as f:
         f.write(row)
     text = (reduction / "steps.yaml").read_text()
     assert OPERATION in text
     (reduction / "steps.yaml").write_text(text.replace(OPERATION, OPERATION + operation).replace("steps:\n", struct + "steps:\n"))
-    try:
-        generate.generate(folder, folder / "out")
-    except schema.DeclarationError as error:
-        return str(error)
-    return ""
+    return said_by_the_generator(folder)
 
 
 OWN_STEP = """
@@ -68,19 +87,14 @@ cdef TensorBase meta_leaky_sum(leaky_sum_call* call, str name, TensorBase self, 
 
 def refusal_of_own_step(folder: Path, row: str = OWN_STEP, loop: str = LOOP, kernel: str = KERNEL, meta: str = META) -> str:
     """The same of a row that declares its step, a meta function, a source of loops and a CUDA kernel."""
-    for sources in ("cysrc/ops", "cysrc/loops", "cuda_src"):
-        shutil.copytree(ROOT / sources, folder / sources)
+    copy_sources(folder)
     with open(folder / "cysrc" / "ops" / "reduction" / "reduction.yaml", "a") as f:
         f.write(row)
     with open(folder / "cysrc" / "ops" / "reduction" / "reduction.pyx", "a") as f:
         f.write(meta)
     (folder / "cysrc" / "loops" / "reduction_leaky_sum.c").write_text(loop)
     (folder / "cuda_src" / "leaky_sum.cuh").write_text(kernel)
-    try:
-        generate.generate(folder, folder / "out")
-    except schema.DeclarationError as error:
-        return str(error)
-    return ""
+    return said_by_the_generator(folder)
 
 
 def test_a_row_that_declares_its_step_gets_struct_task_and_launch(tmp_path: Path) -> None:
@@ -138,14 +152,9 @@ def test_what_is_left_out_is_named(tmp_path: Path, changes: dict[str, str], says
 
 
 def test_a_forgotten_loop_does_not_compile(tmp_path: Path) -> None:
-    compiler = shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("no C compiler")
     assert refusal(tmp_path) == ""
-    include = [f"-I{tmp_path / 'out' / 'include'}", f"-I{ROOT / 'cysrc' / 'core'}", f"-I{ROOT / 'cysrc' / 'loops'}"]
-    source = ROOT / "cysrc" / "loops" / "reduction_reduce.c"
-    done = subprocess.run([compiler, "-fsyntax-only", "-fopenmp", "-DISA=base", *include, str(source)], check=False, capture_output=True, text=True)
-    assert done.returncode != 0 and "cube_sum_f32_rows" in done.stderr and "undeclared" in done.stderr
+    said = said_by_the_compiler(tmp_path, ROOT / "cysrc" / "loops" / "reduction_reduce.c")
+    assert "cube_sum_f32_rows" in said and "undeclared" in said
 
 
 def test_the_header_and_ctypes_agree_on_a_struct() -> None:
@@ -175,15 +184,11 @@ def test_meta_tensors_have_no_step_and_the_same_checks() -> None:
 
 
 def test_a_forgotten_type_of_a_loop_does_not_compile(tmp_path: Path) -> None:
-    compiler = shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("no C compiler")
     loop = """#include "kernel_base.h"
 #include "reduction_steps.h"
 static void leaky_sum_f32(const leaky_sum_call* call, int64_t begin, int64_t end) {}
 LEAKY_SUM_TASK
 """
     assert refusal_of_own_step(tmp_path, loop=loop) == ""
-    include = [f"-I{tmp_path / 'out' / 'include'}", f"-I{ROOT / 'cysrc' / 'core'}", f"-I{ROOT / 'cysrc' / 'loops'}"]
-    done = subprocess.run([compiler, "-fsyntax-only", "-w", "-fopenmp", "-DISA=base", *include, str(tmp_path / "cysrc" / "loops" / "reduction_leaky_sum.c")], check=False, capture_output=True, text=True)
-    assert done.returncode != 0 and "leaky_sum_f64" in done.stderr and "undeclared" in done.stderr
+    said = said_by_the_compiler(tmp_path, tmp_path / "cysrc" / "loops" / "reduction_leaky_sum.c")
+    assert "leaky_sum_f64" in said and "undeclared" in said

@@ -400,18 +400,24 @@ def structured_kernel(op: Operator, parameters: str, arguments: list[Argument], 
             f"    result = {op.row['meta']}(&call, \"{op.row.get('called', op.name)}\", {passed})",
             f"    if call.operation == {prefix}_DONE:", "        return result",
             "    if result.numel:", f"        run_{step.name}({self_}.device_type, &call, {self_}, result{absent})"]  # fmt: skip
+    return "\n".join([*text, *delivery(op), ""])
+
+
+def delivery(op: Operator) -> list[str]:
+    """The end of a kernel: the result goes to `out` where the call has one that the meta function did not take."""
+    text = []
     if "inplace" in op.variants:
         text += ["    if mode == INPLACE:", "        copy_elements(out, result)", "        return out"]
-    if takes_out:
+    if op.variants & {"out", "inplace"}:
         text += ["    if mode == OUT and result is not out:", f"        return write_to_out(\"{op.row.get('called', op.name)}\", result, out, mode)"]
-    return "\n".join([*text, "    return result", ""])
+    return [*text, "    return result"]
 
 
 def own_kernel(op: Operator, parameters: str, arguments: list[Argument], step: Step) -> str:
     """The same of a row that declares its step: the meta function fills in the call and makes a contiguous result, operands become contiguous."""
     assert step.loop is not None
     first, *others = [a for a in arguments if a.is_tensor]
-    name, takes_out = op.row.get("called", op.name), bool(op.variants & {"out", "inplace"})
+    name = op.row.get("called", op.name)
     text = [f"cdef TensorBase structured_{op.name}({parameters}):", f"    cdef {op.name}_call call", "    cdef TensorBase result",
             f"    if not {loop_steps.type_set(step.loop.types)} >> {first.name}.dtype & 1:",
             f"        raise NotImplementedError(f\"\\\"{name}\\\" not implemented for '{{dtype_text({first.name}.dtype)}}'\")"]  # fmt: skip
@@ -423,11 +429,7 @@ def own_kernel(op: Operator, parameters: str, arguments: list[Argument], step: S
     passed = [f"contiguous_of({a.name})" if a.type == "Tensor" else f"None if {a.name} is None else contiguous_of({a.name})" for a in (first, *others)]
     text += [f"    result = {op.row['meta']}(&call, \"{name}\", {', '.join(a.name for a in arguments)})",
              "    if result.numel:", f"        run_{step.name}({first.name}.device_type, &call, {', '.join(passed)}, result)"]  # fmt: skip
-    if "inplace" in op.variants:
-        text += ["    if mode == INPLACE:", "        copy_elements(out, result)", "        return out"]
-    if takes_out:
-        text += ["    if mode == OUT:", f"        return write_to_out(\"{name}\", result, out, mode)"]
-    return "\n".join([*text, "    return result", ""])
+    return "\n".join([*text, *delivery(op), ""])
 
 
 def field_text(declared: Any) -> str:

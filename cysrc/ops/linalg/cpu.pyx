@@ -68,7 +68,7 @@ trt_small = trt_linalg()
 
 cdef extern from "linalg_blocks.h" nogil:
     ctypedef struct trt_products:
-        void (*subtract)(const trt_products* self, int64_t m, int64_t n, int64_t k, const void* a, int64_t ars, int64_t acs, const void* b, int64_t ldb, void* c, int64_t ldc) noexcept nogil
+        void (*subtract)(trt_products* self, int64_t m, int64_t n, int64_t k, const void* a, int64_t ars, int64_t acs, const void* b, int64_t ldb, void* c, int64_t ldc) noexcept nogil
         char* workspace
         int64_t bytes
         int type, failed
@@ -159,10 +159,9 @@ cdef int reserve(Job* w, int j, int64_t nbytes) noexcept:
 
 # ---- LU and triangles by blocks ----------------------------------------------------------------------------------------
 
-cdef void subtract(const trt_products* p, int64_t m, int64_t n, int64_t k, const void* a, int64_t ars, int64_t acs, const void* b, int64_t ldb, void* c, int64_t ldc) noexcept nogil:
-    cdef trt_products* own = <trt_products*>p
-    if subtract_product(F64 if p.type else F32, m, n, k, <const char*>a, ars, acs, <const char*>b, ldb, <char*>c, ldc, &own.workspace, &own.bytes):
-        own.failed = 1
+cdef void subtract(trt_products* p, int64_t m, int64_t n, int64_t k, const void* a, int64_t ars, int64_t acs, const void* b, int64_t ldb, void* c, int64_t ldc) noexcept nogil:
+    if subtract_product(F64 if p.type else F32, m, n, k, <const char*>a, ars, acs, <const char*>b, ldb, <char*>c, ldc, &p.workspace, &p.bytes):
+        p.failed = 1
 
 
 cdef inline void begin_products(trt_products* p, int t) noexcept nogil:
