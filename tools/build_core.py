@@ -499,7 +499,8 @@ class Builder:
         stamp = digest(*(self.stamps[k] for k in sorted(self.stamps) if k.startswith("link ")), (ROOT / "tools" / "codegen" / "stubs.py").read_bytes(), declarations_source(self.operators))
         if self.stamps.get("stubs") == stamp and all((self.target.parent / p).exists() for p in ("_operators.pyi", "_nn_operators.pyi", "linalg/__init__.pyi", "special/__init__.pyi")):
             return
-        self.command("stubs", [sys.executable, "-m", "tools.codegen", "stubs", str(self.target.parent.parent)], ROOT)
+        # -B: the import would leave bytecode in the folder that becomes the wheel
+        self.command("stubs", [sys.executable, "-B", "-m", "tools.codegen", "stubs", str(self.target.parent.parent)], ROOT)
         self.stamps["stubs"] = stamp
 
     def init_text(self, modules: dict[str, Path]) -> str:

@@ -79,7 +79,7 @@ def check_contents(wheel: Path) -> None:
     size = wheel.stat().st_size
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-    strays = [name for name in names if not re.match(r"tensorrt_lite(-[^/]*\.dist-info)?/", name) or name.endswith((".c", ".o", ".pyx"))]
+    strays = [name for name in names if not re.match(r"tensorrt_lite(-[^/]*\.dist-info)?/", name) or name.endswith((".c", ".o", ".pyx", ".pyc"))]
     print(f"{wheel.name}: {size / 1e6:.1f} MB, {len(names)} files", flush=True)
     if size > SIZE_LIMIT:
         raise SystemExit(f"{wheel.name} is larger than {SIZE_LIMIT / 1e6:.0f} MB")
