@@ -57,6 +57,18 @@ def test_files_that_the_sources_lack_do_not_stay(tmp_path: Path) -> None:
     assert [(p.name, p.read_text()) for p in folder.iterdir()] == [("kept.pxd", "new")]
 
 
+@pytest.mark.parametrize("mistake, message", [("return undeclared(x);", "implicit declaration of function"), ("char* p = x; return p != 0;", "makes pointer from integer")])
+def test_mistakes_that_c_forbids_stop_the_build(mistake: str, message: str, tmp_path: Path) -> None:
+    builder = build_core.Builder(tmp_path, tmp_path)
+    builder.generated = tmp_path
+    source = tmp_path / "loop.c"
+    source.write_text(f"int loop(int x) {{ {mistake} }}\n")
+    with pytest.raises(build_core.CompileError, match=f"(?s)loop.o failed.*loop.c:1:.*{message}"):
+        builder.compile(source, tmp_path / "loop.o", [])
+    source.write_text("int loop(const int* x) { int* y = x; return *y; }\n")  # as in Cython's C
+    builder.compile(source, tmp_path / "loop.o", [])
+
+
 def test_long_messages_keep_their_beginning_and_their_end() -> None:
     lines = [f"error {i}" for i in range(2000)]
     kept = build_core.shortened("\n".join(lines)).split("\n")

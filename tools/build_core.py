@@ -54,9 +54,12 @@ ISA_FLAGS = {
     "avx2": ["-march=x86-64-v3"],
     "avx512": ["-march=x86-64-v4", "-mprefer-vector-width=512"],
 }
+# What C forbids and gcc lets pass: a call of a function that nobody declared is a wrong result or an undefined symbol at import. What Cython's C is full of
+# is not said: it would hide the message that counts.
+MISTAKES = ["-Wno-incompatible-pointer-types", "-Wno-discarded-qualifiers", *(f"-Werror={name}" for name in ("implicit-function-declaration", "implicit-int", "int-conversion", "return-type"))]
 # No -ffast-math: on gcc 12 it switches the whole process to flush-to-zero. -fopenmp is for `omp simd`: no module is linked with a
 # runtime, parallel.h opens one.
-COMMON = ["-fPIC", "-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv", "-w", "-fno-plt"]
+COMMON = ["-fPIC", "-fopenmp", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv", "-fno-plt", *MISTAKES]
 PACKAGE = "tensorrt_lite._C"
 TRANSLATION = 2  # what adapt_translation makes of Cython's C: a new number translates all modules anew
 CIMPORT = re.compile(r"^\s*(?:from\s+|cimport\s+)(tensorrt_lite\._C\.[\w.]+)(?:\s+cimport\b|\s*(?:#.*)?$|\s+as\b)", re.M)
