@@ -21,7 +21,7 @@ enum { GEMM_HEIGHT = 6 };
 enum {
     PANEL_AHEAD = 2048,           /* bytes of a panel of B that are fetched ahead from L2 */
     DEPTH_BYTES = 2048,           /* of a line of A in a block of the depth: a panel of A stays in L1 */
-    PANEL_BYTES = DEPTH_BYTES * GEMM_HEIGHT + PANEL_SLACK,
+    PANEL_BYTES = DEPTH_BYTES * (GEMM_HEIGHT + 2) + PANEL_SLACK, /* + 2: by steps of the depth, whole vectors */
     FAR_APART = 1024, GROUP = 4,  /* bytes between steps of the depth of A from which on that many of its panels are packed at once */
     PACKED_BYTES = 4 << 20,       /* of B that are packed at once */
     PACKED_FOR_FEW = 1 << 20, FEW_PANELS = 20,
@@ -36,6 +36,8 @@ typedef struct gemm_tile {
     const char *a, *b;            /* panels */
     int64_t a_row, a_step;        /* bytes from row to row and step to step, for tiles, which take A where it lies as well */
     int64_t units;                /* of the depth */
+    const char* ahead;            /* rows of A that are fetched meanwhile */
+    int64_t ahead_row, ahead_rows, ahead_bytes;
     char* partial;
     int64_t partial_row;          /* bytes */
     int rows, cols;
@@ -56,6 +58,7 @@ typedef void (*gemm_bodies[2])(const gemm_tile* t); /* of one vector of columns,
 #define BROADCAST(x) splat_f32(x)
 #define DOT(sum, x, b) FMA(x, b, sum)
 #define TARGET
+#define BY_STEPS
 #include "gemm/micro.h"
 
 #define KERNEL f64
@@ -64,6 +67,7 @@ typedef void (*gemm_bodies[2])(const gemm_tile* t); /* of one vector of columns,
 #define BROADCAST(x) splat_f64(x)
 #define DOT(sum, x, b) FMA(x, b, sum)
 #define TARGET
+#define BY_STEPS
 #include "gemm/micro.h"
 
 /* modulo 2^64; elements are packed as the bits they are */
@@ -186,8 +190,8 @@ DEFINE_FINISH(f16, f32, )
 DEFINE_FINISH(i64, i64, integer_)
 
 enum { WIDTH = 2 * VECTOR_BYTES / 4, WIDTH_F64 = 2 * VECTOR_BYTES / 8 };
-static const gemm_kernel kernel_f32 = {GEMM_F32, LOAD_F32, 4, 1, 4, 4, GEMM_HEIGHT, WIDTH, DEPTH_BYTES / 4, bodies_f32, finish_f32};
-static const gemm_kernel kernel_f64 = {GEMM_F64, LOAD_F64, 8, 1, 8, 8, GEMM_HEIGHT, WIDTH_F64, DEPTH_BYTES / 8, bodies_f64, finish_f64};
+static const gemm_kernel kernel_f32 = {GEMM_F32, LOAD_F32, 4, 1, 4, 4, GEMM_HEIGHT, WIDTH, DEPTH_BYTES / 4, bodies_f32, finish_f32, 0, bodies_by_steps_f32};
+static const gemm_kernel kernel_f64 = {GEMM_F64, LOAD_F64, 8, 1, 8, 8, GEMM_HEIGHT, WIDTH_F64, DEPTH_BYTES / 8, bodies_f64, finish_f64, 0, bodies_by_steps_f64};
 static const gemm_kernel kernel_bf16 = {GEMM_BF16, LOAD_BF16, 2, 1, 4, 4, GEMM_HEIGHT, WIDTH, DEPTH_BYTES / 4, bodies_f32, finish_bf16};
 static const gemm_kernel kernel_f16 = {GEMM_F16, LOAD_F16, 2, 1, 4, 4, GEMM_HEIGHT, WIDTH, DEPTH_BYTES / 4, bodies_f32, finish_f16};
 static const gemm_kernel kernel_i64 = {GEMM_I64, LOAD_F64, 8, 1, 8, 8, GEMM_HEIGHT, WIDTH_F64, DEPTH_BYTES / 8, bodies_i64, finish_i64};
@@ -232,6 +236,7 @@ static void gemm_make_plan(gemm_plan* p, const gemm_kernel* K, const gemm_matric
     if (p->negated) g.alpha = 1;
     p->g = g;
     p->kernel = K;
+    p->by_steps = K->bodies_by_steps && g.ars == 1 && g.acs != 1;
     p->depth_blocks = max_i64((g.k + K->depth - 1) / K->depth, 1);
     p->depth_block = round_up(max_i64((g.k + p->depth_blocks - 1) / p->depth_blocks, 1), K->group * max_i64(K->step, 1));
     const int64_t column_bytes = p->depth_blocks * units_of(K, p->depth_block) * K->unit;
@@ -316,12 +321,16 @@ static inline int serves_as_panel(const gemm_matrices* g, const char* a, int64_t
 /* A's rows side by side, whose steps of the depth are pages apart: a panel by itself would take 56 bytes of each page, which cost more than the transposition. */
 static inline int lies_apart(const gemm_kernel* K, const gemm_matrices* g) { return g->ars == 1 && g->acs * K->element >= FAR_APART; }
 
+/* Bytes of a packed panel of A's in a step of the depth. */
+static inline int64_t panel_row(const gemm_plan* p, int64_t height) { return p->by_steps ? round_up(height * p->kernel->unit, VECTOR_BYTES) : height * p->kernel->unit; }
+
 /* A packed panel of A's, of `height` rows. */
 static void pack_row_panel(const gemm_plan* p, char* to, const char* from, int64_t lines, int64_t available, int64_t height, int64_t depth) {
     const gemm_kernel* K = p->kernel;
-    pack_one(K, 1, to, from, p->g.ars * K->element, p->g.acs * K->element, lines, available, height, depth);
+    if (p->by_steps) pack_steps(to, from, p->g.acs * K->element, lines * K->element, available * K->element, depth);
+    else pack_one(K, 1, to, from, p->g.ars * K->element, p->g.acs * K->element, lines, available, height, depth);
     if (!p->negated) return;
-    const int64_t n = round_up(depth, 64 / K->unit) * height; /* whole lines */
+    const int64_t n = panel_row(p, height) * round_up(depth, p->by_steps ? 1 : 64 / K->unit) / K->unit; /* whole lines */
     if (K->unit == 4) VECTORIZE for (int64_t i = 0; i < n; i++) ((f32*)to)[i] = -((f32*)to)[i];
     else VECTORIZE for (int64_t i = 0; i < n; i++) ((f64*)to)[i] = -((f64*)to)[i];
 }
@@ -334,16 +343,27 @@ static void pack_rows(const gemm_plan* p, char* panels, int64_t begin, int64_t e
     for (int64_t k = 0; k < depth; k += line)
         for (int64_t i = begin; i < end; i++) {
             const int64_t row = row_panel_begin(g->m, K->height, i), rows = row_panel_begin(g->m, K->height, i + 1) - row, height = round_up(rows, K->step ? K->step : 2);
-            pack_row_panel(p, panels + (i - begin) * PANEL_BYTES + k / K->group * K->unit * height, g->a + (row * g->ars + (block * p->depth_block + k) * g->acs) * K->element, rows,
+            pack_row_panel(p, panels + (i - begin) * PANEL_BYTES + k / K->group * panel_row(p, height), g->a + (row * g->ars + (block * p->depth_block + k) * g->acs) * K->element, rows,
                            g->m - row, height, min_i64(line, depth - k));
         }
+}
+
+/* A tile brings its part of what the panels from `begin` on read of A to L2, some lines between its steps: no prefetcher of the processor follows from page to page. */
+static void fetch_rows(const gemm_plan* p, gemm_tile* t, int64_t begin, int64_t end, int64_t block, int64_t part, int64_t parts) {
+    const gemm_matrices* g = &p->g;
+    const int64_t height = p->kernel->height, element = p->kernel->element, depth = block_depth(p, block), from = depth * part / parts;
+    const int64_t row = row_panel_begin(g->m, height, begin);
+    t->ahead = g->a + (row + (block * p->depth_block + from) * g->acs) * element;
+    t->ahead_row = g->acs * element;
+    t->ahead_bytes = (row_panel_begin(g->m, height, min_i64(begin + GROUP, end)) - row) * element;
+    t->ahead_rows = depth * (part + 1) / parts - from;
 }
 
 /* Rows (panels) begin .. end of C by the packed panels first .. last. `group`: memory for GROUP panels of A, or NULL. */
 static void gemm_block(gemm_plan* p, int64_t begin, int64_t end, int64_t first, int64_t last, char* scratch, int64_t scratch_row, char* group) {
     const gemm_kernel* K = p->kernel;
     const gemm_matrices* g = &p->g;
-    const gemm_bodies* bodies = K->bodies;
+    const gemm_bodies* bodies = p->by_steps ? K->bodies_by_steps : K->bodies;
     char panel[PANEL_BYTES] __attribute__((aligned(64)));
     const int64_t half = K->width / 2;
     /* C holds the sums themselves, and nothing happens to them afterwards */
@@ -377,6 +397,12 @@ static void gemm_block(gemm_plan* p, int64_t begin, int64_t end, int64_t first, 
                 t.column = p->column + j * K->width;
                 t.cols = (int)min_i64(K->width, p->columns - j * K->width);
                 t.b = packed_panel(p, block, j);
+                t.ahead_rows = 0;
+                if (group && p->by_steps) {
+                    const int64_t at = (i - begin) % GROUP, next = i - at + GROUP, parts = (min_i64(next, end) - (i - at)) * (last - first), part = at * (last - first) + j - first;
+                    if (next < end) fetch_rows(p, &t, next, end, block, part, parts);
+                    else if (block + 1 < p->block + p->blocks) fetch_rows(p, &t, begin, end, block + 1, part, parts);
+                }
                 if (scratch) {
                     t.partial = scratch + (i - begin) * K->height * scratch_row + (j - first) * K->width * K->sum; /* tiles store whole panels */
                     t.partial_row = scratch_row;

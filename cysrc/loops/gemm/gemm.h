@@ -31,6 +31,7 @@ typedef struct {
   const void* bodies;
   void (*finish)(const void* tile, const char* sums, int64_t sums_row);
   int step;                           /* units of the depth, and rows, that a kernel of tiles takes at once; else 0 */
+  const void* bodies_by_steps;        /* for a panel of A by steps of the depth; or NULL */
 } gemm_kernel;
 
 /* How a kernel blocks a shape, and the columns and blocks of the depth that are at work. */
@@ -46,6 +47,7 @@ typedef struct {
   int64_t block, blocks;              /* of the depth, at work */
   char* packed;
   int negated;                        /* alpha is -1: A is packed with the other sign, and g.alpha is 1 */
+  int by_steps;                       /* A's rows are adjacent: its panels are copied by steps of the depth, not transposed */
   int failed;                         /* for want of memory */
 } gemm_plan;
 

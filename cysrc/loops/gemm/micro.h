@@ -5,14 +5,17 @@
      BROADCAST(p), DOT(sum, x, b)   a unit of A in all lanes, and a step of the sums; both as vectors
      TARGET      the attribute of functions that use them
      STORE_RESULT(to, v)   optional: a vector of sums as elements of C
-   A: lines of 64 bytes, [depth / LINE][height][LINE units]; B: [depth][nr], padded with zeros in both directions. The body's
-   numbers of rows and vectors are constants: lower panels run bodies of their own, and rows beyond the last are of zeros. */
+     BY_STEPS    optional: bodies for a panel of A by steps of the depth as well
+   A: lines of 64 bytes, [depth / LINE][height][LINE units], or by steps, [depth][height in whole vectors]; B: [depth][nr], padded with zeros in both
+   directions. The body's numbers of rows and vectors are constants: lower panels run bodies of their own, and rows beyond the last
+   are of zeros. */
 #define MICRO(name) JOIN_EXPANDED(JOIN_EXPANDED(name, _), KERNEL)
 #define SUMS JOIN_EXPANDED(v, SUM)
 #define SUMS_U JOIN_EXPANDED(JOIN_EXPANDED(v, SUM), _u)
 
-KERNEL_INLINE TARGET void MICRO(body)(const gemm_tile* t, const int R, const int V) {
+KERNEL_INLINE TARGET void MICRO(body)(const gemm_tile* t, const int R, const int V, const int by_steps) {
   enum { W = VECTOR_BYTES / sizeof(SUM), LINE = 64 / sizeof(OPERAND) };
+  const int step = (R * sizeof(OPERAND) + VECTOR_BYTES - 1) / VECTOR_BYTES * VECTOR_BYTES / sizeof(OPERAND);
   typedef OPERAND operands __attribute__((vector_size(VECTOR_BYTES), aligned(64), may_alias));
   SUMS sum[GEMM_HEIGHT][2];
   const OPERAND* a = (const OPERAND*)t->a;
@@ -23,20 +26,24 @@ KERNEL_INLINE TARGET void MICRO(body)(const gemm_tile* t, const int R, const int
     __builtin_prefetch(t->partial + r * t->partial_row, 1);
     if (V * VECTOR_BYTES > 64) __builtin_prefetch(t->partial + r * t->partial_row + 64, 1);
   }
+  const char* ahead = t->ahead;
+  const int64_t ahead_once = by_steps ? (t->ahead_rows * LINE + t->units - 1) / t->units : 0;
   for (int64_t left = t->units; left > 0; left -= LINE) {
     const int64_t steps = left < LINE ? left : LINE;
+    for (int64_t i = 0; i < ahead_once; i++, ahead += t->ahead_row)
+      for (int64_t j = 0; j < t->ahead_bytes + 63; j += 64) __builtin_prefetch(ahead + j, 0, 2);
     _Pragma("GCC unroll 2") for (int64_t p = 0; p < steps; p++) {
       operands b0 = b[0], b1 = b[V - 1];
       __builtin_prefetch((const char*)b + PANEL_AHEAD);
       if (V * VECTOR_BYTES > 64) __builtin_prefetch((const char*)b + PANEL_AHEAD + 64);
       UNROLL for (int r = 0; r < R; r++) {
-        operands x = BROADCAST(a[r * LINE + p]);
+        operands x = BROADCAST(a[by_steps ? p * step + r : r * LINE + p]);
         sum[r][0] = DOT(sum[r][0], x, b0);
         if (V == 2) sum[r][1] = DOT(sum[r][1], x, b1);
       }
       b += 2;
     }
-    a += R * LINE;
+    a += (by_steps ? step : R) * LINE;
   }
   if (t->whole) {
     UNROLL for (int r = 0; r < R; r++) {
@@ -62,11 +69,22 @@ KERNEL_INLINE TARGET void MICRO(body)(const gemm_tile* t, const int R, const int
 }
 
 #define MICRO_BODY(R)                                                                          \
-  KERNEL_ONCE TARGET void MICRO(one_##R)(const gemm_tile* t) { MICRO(body)(t, R, 1); }   \
-  KERNEL_ONCE TARGET void MICRO(two_##R)(const gemm_tile* t) { MICRO(body)(t, R, 2); }
+  KERNEL_ONCE TARGET void MICRO(one_##R)(const gemm_tile* t) { MICRO(body)(t, R, 1, 0); }   \
+  KERNEL_ONCE TARGET void MICRO(two_##R)(const gemm_tile* t) { MICRO(body)(t, R, 2, 0); }
 #define MICRO_ENTRY(R) [R / 2] = {MICRO(one_##R), MICRO(two_##R)},
 GEMM_HEIGHTS(MICRO_BODY)
 static const gemm_bodies MICRO(bodies)[GEMM_HEIGHT / 2 + 1] = {GEMM_HEIGHTS(MICRO_ENTRY)};
+#ifdef BY_STEPS
+#define MICRO_STEPS_BODY(R)                                                                          \
+  KERNEL_ONCE TARGET void MICRO(one_by_steps_##R)(const gemm_tile* t) { MICRO(body)(t, R, 1, 1); }   \
+  KERNEL_ONCE TARGET void MICRO(two_by_steps_##R)(const gemm_tile* t) { MICRO(body)(t, R, 2, 1); }
+#define MICRO_STEPS_ENTRY(R) [R / 2] = {MICRO(one_by_steps_##R), MICRO(two_by_steps_##R)},
+GEMM_HEIGHTS(MICRO_STEPS_BODY)
+static const gemm_bodies MICRO(bodies_by_steps)[GEMM_HEIGHT / 2 + 1] = {GEMM_HEIGHTS(MICRO_STEPS_ENTRY)};
+#undef MICRO_STEPS_BODY
+#undef MICRO_STEPS_ENTRY
+#undef BY_STEPS
+#endif
 #undef MICRO_BODY
 #undef MICRO_ENTRY
 #undef MICRO

@@ -142,4 +142,18 @@ KERNEL_INLINE void pack_panel(const int load, const int by_line, char* to, const
         }
     }
 }
+
+/* `lines` adjacent units of each step of the depth into whole vectors, of which the lines beyond count for nothing; `available`: units that may be read there. */
+KERNEL_INLINE void pack_steps(char* to, const char* from, int64_t ds, int64_t lines_bytes, int64_t available_bytes, int64_t depth) {
+    typedef char bytes __attribute__((vector_size(VECTOR_BYTES), aligned(1)));
+    const int64_t row = (lines_bytes + VECTOR_BYTES - 1) / VECTOR_BYTES * VECTOR_BYTES;
+    if (available_bytes >= row)
+        for (int64_t k = 0; k < depth; k++)
+            for (int64_t v = 0; v < row; v += VECTOR_BYTES) *(bytes*)(to + k * row + v) = *(const bytes*)(from + k * ds + v);
+    else
+        for (int64_t k = 0; k < depth; k++) {
+            memcpy(to + k * row, from + k * ds, lines_bytes);
+            memset(to + k * row + lines_bytes, 0, row - lines_bytes);
+        }
+}
 #endif

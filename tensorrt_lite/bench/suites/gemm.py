@@ -81,7 +81,7 @@ def rows() -> list[Row]:
         found.append(row(f"{m}x{k}x{n}", _product(m, k, n), _product_numpy(m, k, n)))
     found += [row(f"{m}x{k}x{n}", _product(m, k, n), _product_numpy(m, k, n)) for m, k, n in ((20000, 3, 3), (20000, 10, 10), (20000, 64, 3))]
     found += [row(f"{m}x{k}x{n}", _product(m, k, n), _product_numpy(m, k, n)) for m, k, n in ((3, 3, 20000), (8, 16, 20000))]
-    found += [row(f"A.t() @ B {m}x{k}x{n}", _product(m, k, n, True), _product_numpy(m, k, n, True)) for m, k, n in ((3, 20000, 3), (16, 20000, 3), (16, 20000, 16))]
+    found += [row(f"A.t() @ B {m}x{k}x{n}", _product(m, k, n, True), _product_numpy(m, k, n, True)) for m, k, n in ((3, 20000, 3), (16, 20000, 3), (16, 20000, 16), (512, 2048, 128), (384, 4096, 1536))]
     found += [
         row("A @ B.t() 8x8x20000", _product(8, 8, 20000, False, True), _product_numpy(8, 8, 20000, False, True)),
         row("A @ B.t() 3x3x20000", _product(3, 3, 20000, False, True), _product_numpy(3, 3, 20000, False, True)),
