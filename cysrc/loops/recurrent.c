@@ -6,9 +6,14 @@
 #include "kernel_base.h"
 #include "recurrent.h"
 
+#if defined(__AVX512F__)
+#include "recurrent_lanes.h"
+#define IN_LANES
+#endif
 #define T f32
 #include "recurrent_kernel.h"
 #undef T
+#undef IN_LANES
 #define T f64
 #include "recurrent_kernel.h"
 #undef T

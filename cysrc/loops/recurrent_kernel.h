@@ -38,8 +38,8 @@ KERNEL_INLINE recurrent_place place_of_step(const recurrent_layer* l, int64_t s,
 }
 #endif
 
-enum { FN(LANES) = VECTOR_BYTES / sizeof(T) };
-#define W FN(LANES)
+enum { FN(WIDTH) = VECTOR_BYTES / sizeof(T) };
+#define W FN(WIDTH)
 
 /* sums[r][v] = row r of A (its last row again beyond `rows`) times the panel b of V vectors a term. R and V are constants where inlined. */
 KERNEL_INLINE void FN(tile_body)(const T* a, int64_t a_row, int64_t rows, const T* b, int64_t depth, T* sums, const int R, const int V) {
@@ -102,6 +102,7 @@ static void FN(product)(const T* a, int64_t a_row, int64_t rows, const T* packed
 
 /* ---- forward: n hidden units of one row, whose sums come by vectors ---- */
 
+#ifndef IN_LANES
 KERNEL_INLINE void FN(lstm_units)(const T* restrict sums, T* restrict gates, int64_t hidden, const T* restrict before, T* restrict cell, T* restrict out, int64_t n) {
     VECTORIZE for (int64_t j = 0; j < n; j++) {
         T i = FN(sigmoid)(gates[j] + sums[j]), f = FN(sigmoid)(gates[hidden + j] + sums[W + j]);
@@ -132,6 +133,7 @@ KERNEL_INLINE void FN(gru_units)(const T* restrict sums, T* restrict gates, int6
 KERNEL_INLINE void FN(tanh_units)(const T* restrict sums, T* restrict out, int64_t n) {
     VECTORIZE for (int64_t j = 0; j < n; j++) out[j] = FN(tanh)(out[j] + sums[j]);
 }
+#endif
 
 KERNEL_INLINE void FN(relu_units)(const T* restrict sums, T* restrict out, int64_t n) {
     VECTORIZE for (int64_t j = 0; j < n; j++) {
@@ -199,6 +201,7 @@ static void FN(forward)(void* context, int64_t begin, int64_t end) {
 
 /* ---- backward: one row; dh is the gradient of its state h ---- */
 
+#ifndef IN_LANES
 KERNEL_INLINE void FN(lstm_gradients)(const T* restrict gates, int64_t hidden, const T* restrict cell, const T* restrict before, const T* restrict dh,
                                       T* restrict dc, T* restrict dgates) {
     VECTORIZE for (int64_t j = 0; j < hidden; j++) {
@@ -211,6 +214,7 @@ KERNEL_INLINE void FN(lstm_gradients)(const T* restrict gates, int64_t hidden, c
         dgates[3 * hidden + j] = d * t * (o * (1 - o));
     }
 }
+#endif
 
 /* dh becomes what goes past the gates */
 KERNEL_INLINE void FN(gru_gradients)(const T* restrict gates, int64_t hidden, const T* restrict before, T* restrict dh, T* restrict dgates, T* restrict dhidden) {
