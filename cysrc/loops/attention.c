@@ -2,6 +2,7 @@
    and computes scores of ROWS x KEYS that stay in L1: softmax runs along, rescaling what was summed when a larger score
    appears. Which thread takes a task changes nothing: each writes its own rows, in a fixed order. */
 #include <stdlib.h>
+#include "../core/transpose.h"
 #include "kernel_base.h"
 #include "gemm_tile.h"
 #include "attention.h"
@@ -17,11 +18,12 @@ static float* to(const attention_operand* x, int64_t batch, int64_t head, int64_
 
 /* packed[e][j] = x[j][e] for n <= KEYS rows of x */
 static void pack_transposed(const float* x, int64_t row, int64_t n, int64_t width, float* packed) {
-    for (int64_t e0 = 0; e0 < width; e0 += 16) {
-        int64_t end = min_i64(e0 + 16, width);
-        for (int64_t j = 0; j < n; j++)
-            for (int64_t e = e0; e < end; e++) packed[e * KEYS + j] = x[j * row + e];
-    }
+    enum { SIDE = VECTOR_BYTES / 4 };
+    int64_t whole_rows = n / SIDE * SIDE, whole_columns = width / SIDE * SIDE;
+    for (int64_t e = 0; e < whole_columns; e += SIDE)
+        for (int64_t j = 0; j < whole_rows; j += SIDE) transpose_words((const uint32_t*)(x + j * row + e), row, (uint32_t*)(packed + e * KEYS + j), KEYS);
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t e = j < whole_rows ? whole_columns : 0; e < width; e++) packed[e * KEYS + j] = x[j * row + e];
 }
 
 /* half: what a mask adds is bfloat16 */
@@ -52,7 +54,8 @@ static void masked_scores(const attention_args* a, int64_t batch, int64_t head, 
     f_tiled(rows, keys, a->width, at(&a->q, batch, head, i0), a->q.row, 1, packed, KEYS, 1, s, KEYS, a->scale, 0);
     mask_scores(a, batch, head, i0, rows, j0, keys, 0, s);
 }
-static int seen(const attention_args* a, int64_t i0, int64_t rows, int64_t j0) { return !a->causal || j0 < i0 + rows; }
+/* Of `keys` keys from j0 on, those that any of the queries sees; none or less: nothing to do. */
+static int64_t seen(const attention_args* a, int64_t i0, int64_t rows, int64_t j0, int64_t keys) { return a->causal ? min_i64(keys, i0 + rows - j0) : keys; }
 
 /* One row of scores becomes exponentials; what was summed in `out` is rescaled to the new maximum. */
 static void absorb_row(float* s, int64_t keys, float* max, float* sum, float* out, int64_t width) {
@@ -85,11 +88,11 @@ static void forward(attention_args* a, int64_t begin, int64_t end) {
             memset(to(&a->out, batch, head, i), 0, sizeof(float) * width);
         }
         for (int64_t j0 = 0; j0 < visible; j0 += KEYS) {
-            int64_t keys = min_i64(KEYS, visible - j0);
-            pack_transposed(at(&a->k, batch, key_head, j0), a->k.row, keys, a->width, packed);
+            int64_t block = min_i64(KEYS, visible - j0);
+            pack_transposed(at(&a->k, batch, key_head, j0), a->k.row, block, a->width, packed);
             for (int64_t i0 = q0; i0 < q1; i0 += ROWS) {
-                int64_t rows = min_i64(ROWS, q1 - i0);
-                if (!seen(a, i0, rows, j0)) continue;
+                int64_t rows = min_i64(ROWS, q1 - i0), keys = seen(a, i0, rows, j0, block);
+                if (keys <= 0) continue;
                 masked_scores(a, batch, head, i0, rows, j0, keys, packed, s);
                 for (int64_t r = 0; r < rows; r++)
                     absorb_row(s + r * KEYS, keys, max + i0 - q0 + r, sum + i0 - q0 + r, to(&a->out, batch, head, i0 + r), width);
@@ -112,13 +115,13 @@ static void add_gradients(const attention_args* a, int64_t batch, int64_t head, 
     int64_t key_head = head / (a->heads / a->key_heads);
     if (a->causal) k1 = min_i64(k1, q1);
     for (int64_t j0 = k0; j0 < k1; j0 += KEYS) {
-        int64_t keys = min_i64(KEYS, k1 - j0);
+        int64_t block = min_i64(KEYS, k1 - j0);
         const float* k = at(&a->k, batch, key_head, j0);
-        pack_transposed(k, a->k.row, keys, a->width, packed_k);
-        pack_transposed(at(&a->v, batch, key_head, j0), a->v.row, keys, a->value_width, packed_v);
+        pack_transposed(k, a->k.row, block, a->width, packed_k);
+        pack_transposed(at(&a->v, batch, key_head, j0), a->v.row, block, a->value_width, packed_v);
         for (int64_t i0 = q0; i0 < q1; i0 += ROWS) {
-            int64_t rows = min_i64(ROWS, q1 - i0);
-            if (!seen(a, i0, rows, j0)) continue;
+            int64_t rows = min_i64(ROWS, q1 - i0), keys = seen(a, i0, rows, j0, block);
+            if (keys <= 0) continue;
             const float *grad = at(&a->grad, batch, head, i0), *out = at(&a->out, batch, head, i0);
             const float* lse = a->lse + (batch * a->heads + head) * a->queries + i0;
             masked_scores(a, batch, head, i0, rows, j0, keys, packed_k, p);

@@ -87,7 +87,7 @@ TILES_TARGET static void forward_tiles(attention_args* a, int64_t begin, int64_t
             pack_as_rows(bf16_at(&a->v, batch, key_head, j0), a->v.row * 2, keys, width, steps, b->values);
             for (int64_t i0 = q0; i0 < q1; i0 += TILE) {
                 const int64_t rows = min_i64(TILE, q1 - i0);
-                if (!seen(a, i0, rows, j0)) continue;
+                if (seen(a, i0, rows, j0, 1) <= 0) continue;
                 int64_t q_row = a->q.row * 2;
                 const char* q = whole_tile(bf16_at(&a->q, batch, head, i0), &q_row, rows, a->width, b->last);
                 for (int64_t j = 0; j < steps; j++)
@@ -240,7 +240,7 @@ static void backward_tiles(attention_args* a, int64_t begin, int64_t end) {
                 }
                 for (int64_t i0 = 0; i0 < a->queries; i0 += TILE) {
                     const int64_t rows = min_i64(TILE, a->queries - i0);
-                    if (seen(a, i0, rows, j0)) add_tile_gradients(a, batch, head, i0, rows, j0, keys, b->dq + ((head - key_head * group) * queries + i0) * a->width, b);
+                    if (seen(a, i0, rows, j0, 1) > 0) add_tile_gradients(a, batch, head, i0, rows, j0, keys, b->dq + ((head - key_head * group) * queries + i0) * a->width, b);
                 }
             }
             store_sums(&a->dk, batch, key_head, j0, keys, a->width, b->dk);
