@@ -6,6 +6,8 @@ its prefix, in `tensorrt_lite.linalg`).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.autograd.forward import get_tangent
 from tensorrt_lite._C.autograd.node import namespace
@@ -598,8 +600,8 @@ def dist(input: Any, other: Any, p: float = 2) -> Any:
 
 # ---- distances
 
-# elements of the differences held at a time; more rows are taken in pieces
-_DIFFERENCES = 1 << 22
+# elements of the differences held at a time: what a graph keeps in any case, and what stays in L2
+_DIFFERENCES, _DIFFERENCES_ALONE = 1 << 22, 1 << 16
 
 
 def _check_distance(name: str, x: Any, p: float) -> None:
@@ -650,10 +652,29 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str | None = "use_mm_f
     n, m = x1.shape[-2], x2.shape[-2]
     if p == 2 and (mode == 1 or mode == 0 and (n > 25 or m > 25)):
         return _matrix_distances(x1, x2)
-    rows = x2.unsqueeze(-3)
-    step = max(1, _DIFFERENCES // max(1, m * x1.shape[-1] * _product(x1.shape[:-2]) * _product(x2.shape[:-2])))
-    parts = [_row_norms(x1.narrow(-2, i, min(step, n - i)).unsqueeze(-2) - rows, p) for i in range(0, max(n, 1), step)]
-    return parts[0] if len(parts) == 1 else _ops.cat(parts, -2)
+    rows, recorded = x2.unsqueeze(-3), _is_differentiated([x1, x2])
+    step = max(1, (_DIFFERENCES if recorded else _DIFFERENCES_ALONE) // max(1, m * x1.shape[-1] * _product(x1.shape[:-2]) * _product(x2.shape[:-2])))
+    parts = (_row_norms(x1.narrow(-2, i, min(step, n - i)).unsqueeze(-2) - rows, p) for i in range(0, max(n, 1), step))
+    return _joined(parts, -2, n, recorded)
+
+
+def _joined(parts: Iterator[Any], dim: int, size: int, recorded: bool) -> Any:
+    """Parts of a result of `size` along dim (from the end) in one tensor; unless they are recorded, each is let go when it has been copied."""
+    if recorded:
+        found = list(parts)
+        return found[0] if len(found) == 1 else _ops.cat(found, dim)
+    result, at = None, 0
+    for part in parts:
+        length = part.shape[dim]
+        if length == size and not at:
+            return part
+        if result is None:
+            shape = list(part.shape)
+            shape[dim] = size
+            result = part.new_empty(shape)
+        result.narrow(dim, at, length).copy_(part)
+        at += length
+    return result
 
 
 @autocast_policy(cuda="float32")
@@ -665,8 +686,8 @@ def pdist(input: Any, p: float = 2.0) -> Any:
     n = input.shape[0]
     if n < 2:
         return input.new_zeros(0) + input.reshape(-1).narrow(0, 0, 0)
-    parts = [_row_norms(input.narrow(0, i, 1) - input.narrow(0, i + 1, n - i - 1), p) for i in range(n - 1)]
-    return _ops.cat(parts)
+    parts = (_row_norms(input.narrow(0, i, 1) - input.narrow(0, i + 1, n - i - 1), p) for i in range(n - 1))
+    return _joined(parts, -1, n * (n - 1) // 2, _is_differentiated([input]))
 
 
 # ---- integrals of samples

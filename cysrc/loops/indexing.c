@@ -394,10 +394,17 @@ void ISA_NAME(index_unravel)(const int64_t *flat, int64_t n, int nd, const int64
 enum { SEARCHED = 8 }; /* values whose steps through the boundaries are interleaved, so that their loads overlap */
 
 #define BEFORE(x, v) (right ? !((x) > (v)) : !((x) >= (v)))
+/* A sorter was checked, but another thread may have written to it since: what it names beyond the row is read at the row's ends. */
+INL i64 sorted_place(const i64 *order, i64 i, i64 length)
+{
+    i64 place = order[i];
+    return place < 0 ? 0 : place < length ? place : length - 1;
+}
 #define SEARCH(T)                                                                                                    \
     INL void search_few_##T(const T *s, const i64 *order, i64 n, int right, const T *values, i64 count, i64 *at)     \
     {                                                                                                                \
         T v[SEARCHED];                                                                                               \
+        const i64 length = n;                                                                                        \
         for (int q = 0; q < SEARCHED; q++) {                                                                         \
             v[q] = values[q < count ? q : 0];                                                                        \
             at[q] = 0;                                                                                               \
@@ -406,12 +413,12 @@ enum { SEARCHED = 8 }; /* values whose steps through the boundaries are interlea
             half = n / 2;                                                                                            \
             for (int q = 0; q < SEARCHED; q++) {                                                                     \
                 i64 middle = at[q] + half - 1;                                                                       \
-                T x = s[order ? order[middle] : middle];                                                             \
+                T x = s[order ? sorted_place(order, middle, length) : middle];                                       \
                 at[q] += BEFORE(x, v[q]) ? half : 0;                                                                 \
             }                                                                                                        \
         }                                                                                                            \
         for (int q = 0; q < SEARCHED && n; q++)                                                                      \
-            at[q] += BEFORE(s[order ? order[at[q]] : at[q]], v[q]);                                                  \
+            at[q] += BEFORE(s[order ? sorted_place(order, at[q], length) : at[q]], v[q]);                             \
     }                                                                                                                \
     static void search_##T(const SearchArgs *a, i64 begin, i64 end)                                                  \
     {                                                                                                                \

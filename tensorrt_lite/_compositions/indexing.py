@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from tensorrt_lite import Tensor
 
 _ops = namespace()
-_int64, _int32, _float32 = _dtype_by_name("int64"), _dtype_by_name("int32"), _dtype_by_name("float32")
+_int64, _int32, _float32, _bool = _dtype_by_name("int64"), _dtype_by_name("int32"), _dtype_by_name("float32"), _dtype_by_name("bool")
+# elements of rows that are scaled at a time
+_RENORMED = 1 << 16
 
 
 def take_along_dim(input: Any, indices: Any, dim: Any = None, *, out: Any = None) -> Tensor:
@@ -225,9 +227,15 @@ def embedding_renorm_(input: Any, indices: Any, max_norm: float, norm_type: floa
     with no_grad():
         index = tensor_argument(indices, "embedding_renorm_", "indices").reshape(-1)
         target = weight.detach()
-        rows = target[index]
-        norm = rows.norm(norm_type, 1, True)
-        target[index] = rows * _ops.where(norm > max_norm, max_norm / (norm + 1e-7), _ops.ones_like(norm))
+        step = max(1, _RENORMED // max(1, weight.size(1)) if index.device.type == "cpu" else weight.size(0))
+        if index.numel() > min(step, weight.size(0)) and not index.is_meta:  # each row once, and all checked before the first is written
+            named = _ops.zeros((weight.size(0),), dtype=_bool, device=index.device)
+            named[index] = True
+            index = named.nonzero().reshape(-1)
+        for part in index.split(step):
+            rows = target[part]
+            norm = rows.norm(norm_type, 1, True)
+            target[part] = rows * _ops.where(norm > max_norm, max_norm / (norm + 1e-7), _ops.ones_like(norm))
     return input
 
 

@@ -38,6 +38,19 @@ def test_rows_are_scaled_in_place():
     same(mine, torch.embedding_renorm_(w.clone(), i, 0.5, 1.0))
 
 
+def test_many_indices_scale_each_row_once_and_a_bad_one_none():
+    generator = torch.Generator().manual_seed(2)
+    w, i = torch.randn(300, 64, generator=generator), torch.randint(0, 300, (3000,), generator=generator)
+    i[i == 7] = 8
+    mine = trt.embedding_renorm_(ours(w), ours(i), 1.0, 2.0)
+    same(mine, torch.embedding_renorm_(w.clone(), i, 1.0, 2.0))
+    assert trt.equal(mine[7], ours(w)[7])
+    i[-1], mine = 300, ours(w)
+    with pytest.raises(IndexError):
+        trt.embedding_renorm_(mine, ours(i), 1.0, 2.0)
+    assert trt.equal(mine, ours(w))
+
+
 def test_lesser_names():
     x = trt.arange(16.0).reshape(1, 4, 4)
     assert trt.equal(trt.native_channel_shuffle(x, 2), trt.channel_shuffle(x, 2))

@@ -801,7 +801,7 @@ cdef TensorBase searchsorted_kernel(TensorBase sorted_sequence, TensorBase self,
             raise RuntimeError(f"torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor {shape_text(s)} and got sorter tensor {shape_text(order)}")
         if order.dtype != I64:
             raise RuntimeError(f"torch.searchsorted(): sorter must be a tensor of long dtype but got dtype {dtype_text(order.dtype)}")
-        order = clone_of(order)  # the search believes what was checked here; another thread could change the sorter
+        order = held(contiguous_of(order))
         bad = first_bad(order, 0, a.n)
         if bad >= 0:
             raise RuntimeError("torch.searchsorted(): sorter index out of range")
