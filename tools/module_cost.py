@@ -2,7 +2,7 @@
 
     python -m tools.module_cost [--rounds 25] [--json docs/benchmarks/module_cost.json]
 
-Nanoseconds, the least of all rounds, with one thread. The issue's bounds: an empty Module at most half of PyTorch's, a Linear a sixth, the step 0.15.
+Nanoseconds, the least of all rounds, with one thread. Bounds: an empty Module at most half of PyTorch's, a Linear a sixth, the step 0.15.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 yaml = pytest.importorskip("yaml")
 
 import tensorrt_lite as trt
-from tools.codegen import generate, schema, steps
+from tools.codegen import dtypes, generate, schema, steps
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "cysrc" / "ops"
@@ -25,7 +26,7 @@ ROW = """
   variants: function, method, out
   backward: none
 """
-OPERATION = "    - LOGSUMEXP: float; log of the sum of exponentials\n"
+OPERATION = "    - LOGSUMEXP: float -> same; log of the sum of exponentials\n"
 
 
 def copy_sources(folder: Path) -> None:
@@ -52,7 +53,7 @@ def said_by_the_compiler(folder: Path, source: Path) -> str:
     return done.stderr
 
 
-def refusal(folder: Path, row: str = ROW, operation: str = "    - CUBE_SUM: float; of cubes\n", struct: str = "") -> str:
+def refusal(folder: Path, row: str = ROW, operation: str = "    - CUBE_SUM: float -> same; of cubes\n", struct: str = "") -> str:
     """What the generator says of the declarations with a row and an operation more."""
     copy_sources(folder)
     reduction = folder / "cysrc" / "ops" / "reduction"
@@ -130,7 +131,12 @@ def test_a_whole_declaration_becomes_a_kernel(tmp_path: Path) -> None:
     assert refusal(tmp_path) == ""
     text = (tmp_path / "out" / "ops" / "reduction.pyx").read_text()
     assert "call.operation = REDUCE_CUBE_SUM" in text and "meta_same(&call, \"cube_sum\", self, dim, keepdim, out, mode)" in text
-    assert "ROW(CUBE_SUM, cube_sum, CubeSum, FLOAT)" in (tmp_path / "out" / "include" / "reduction_steps.h").read_text()
+    header = (tmp_path / "out" / "include" / "reduction_steps.h").read_text()
+    assert "ROW(CUBE_SUM, cube_sum, CubeSum, FLOAT)" in header
+    [results] = re.findall(r"reduce_gives.*?results\[\]\[\d+\] = \{\{(.*?)\}\};", header, re.S)
+    gives = dict(zip(re.findall(r"ROW\((\w+)", header.split("REDUCE_FOR_EACH")[1].split("\n")[0]), results.split("}, {"), strict=True))
+    code = {row.type: row.code for row in dtypes.ALL}
+    assert [int(x) for x in gives["ABS_SUM"].split(",")][code["c128"]] == code["f64"] and set(gives["SUM"].split(", ")) == {"-1"}
 
 
 @pytest.mark.parametrize(
@@ -143,7 +149,8 @@ def test_a_whole_declaration_becomes_a_kernel(tmp_path: Path) -> None:
         ({"row": ROW.replace("step: reduce", "step: reduction")}, "cube_sum has the step 'reduction', which reduction/steps.yaml does not declare"),
         ({"row": ROW.replace("-> Tensor\"", "-> (Tensor, Tensor)\"")}, "cube_sum: a structured row has a tensor first and returns one"),
         ({"row": ROW.replace("backward: none", "backward: nothing")}, "cube_sum: backward is 'none' or has a formula by argument"),
-        ({"operation": "    - CUBE_SUM: floats; of cubes\n"}, "REDUCE_CUBE_SUM: an operation is 'NAME: types; what it computes'"),
+        ({"operation": "    - CUBE_SUM: floats; of cubes\n"}, "REDUCE_CUBE_SUM: an operation is 'NAME: types -> result; what it computes'"),
+        ({"operation": "    - CUBE_SUM: float -> reals; of cubes\n"}, "and, where there is one, a result of same, real, bool, int64"),
         ({"struct": '- struct: holed\n  doc: x\n  fields:\n  - "int a": one\n  - "double b": two\n'}, "holed: b would leave a hole after 4 bytes"),
     ],
 )

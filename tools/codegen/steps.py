@@ -46,11 +46,12 @@ class Step:
 
 @dataclass
 class Operations:
-    """An enumeration: (name, types that it takes, what it computes) in the order of the kernels' tables."""
+    """An enumeration: (name, types that it takes, what it computes) in the order of the kernels' tables; results: of some, what they give (RESULTS)."""
 
     prefix: str
     rows: list[tuple[str, str, str]]
     doc: str
+    results: dict[str, str] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
@@ -128,15 +129,23 @@ def described(entry: Any, where: str) -> list[tuple[str, str]]:
     return found
 
 
+# What an operation gives where that is declared: the type of the result by the type of the operand
+RESULTS = {"same": lambda row: row.type, "real": lambda row: row.real, "bool": lambda row: "b8", "int64": lambda row: "i64"}
+
+
 def parse_operations(prefix: str, declared: dict[str, Any], family: str) -> Operations:
-    rows = []
+    rows, results = [], {}
     for name, text in described(declared.get("names"), f"{family}/steps.yaml: operations of {prefix}"):
-        types, _, doc = text.partition(";")
-        types = types.strip() or "all"
-        if types not in DTYPE_SETS or not re.fullmatch(r"[A-Z][A-Z0-9_]*", name):
-            raise DeclarationError(f"{family}/steps.yaml: {prefix}_{name}: an operation is 'NAME: types; what it computes', with types of {', '.join(DTYPE_SETS)}")
+        kinds, _, doc = text.partition(";")
+        types, arrow, result = (part.strip() for part in kinds.partition("->"))
+        types = types or "all"
+        if types not in DTYPE_SETS or not re.fullmatch(r"[A-Z][A-Z0-9_]*", name) or arrow and result not in RESULTS:
+            raise DeclarationError(f"{family}/steps.yaml: {prefix}_{name}: an operation is 'NAME: types -> result; what it computes', with types of {', '.join(DTYPE_SETS)} "
+                                   f"and, where there is one, a result of {', '.join(RESULTS)}")  # fmt: skip
         rows.append((name, types, doc.strip()))
-    return Operations(prefix, rows, " ".join(str(declared.get("doc", "")).split()))
+        if arrow:
+            results[name] = result
+    return Operations(prefix, rows, " ".join(str(declared.get("doc", "")).split()), results)
 
 
 def parse_struct(declared: dict[str, Any], family: str, constants: dict[str, int], structs: dict[str, Struct]) -> Struct:
@@ -266,6 +275,7 @@ def pxd_of_header(family: Family) -> list[str]:
         text += ["    enum:", *(f"        {name}" for name in enumerators)]
     for o in family.operations:
         text += [f"    const char* const* {o.prefix.lower()}_functors", f"    bint {o.prefix.lower()}_takes(int operation, int dtype)"]
+        text += [f"    int {o.prefix.lower()}_gives(int operation, int dtype)"] if o.results else []
     for struct in family.structs:
         text.append(f"    ctypedef struct {struct.name}:")
         text += [f"        {member(f, {'uint8_t': 'unsigned char'})}" for f in struct.fields]
@@ -323,7 +333,14 @@ def header(family: Family) -> str:
         masks = [sum(1 << row.code for row in dtypes.ALL if row.type in DTYPE_SETS[types]) for _, types, _ in o.rows]
         text += ["#ifndef __cplusplus", f"static const char *const {lower}_functors[] = {{{', '.join(chr(34) + camel(name) + chr(34) for name in o.names)}}};",
                  f"static inline int {lower}_takes(int operation, int dtype) {{ /* bits by the code of the type */",
-                 f"  static const unsigned types[] = {{{', '.join(map(hex, masks))}}};", "  return types[operation] >> dtype & 1;", "}", "#endif"]  # fmt: skip
+                 f"  static const unsigned types[] = {{{', '.join(map(hex, masks))}}};", "  return types[operation] >> dtype & 1;", "}"]  # fmt: skip
+        if o.results:
+            code_of = {row.type: row.code for row in dtypes.ALL}
+            codes = [[code_of[RESULTS[o.results[name]](row)] if name in o.results else -1 for row in dtypes.ALL] for name in o.names]
+            text += [f"static inline int {lower}_gives(int operation, int dtype) {{ /* the code of the result's type, or -1 where it is the caller's choice */",
+                     f"  static const signed char results[][{len(dtypes.ALL)}] = {{{', '.join('{' + ', '.join(map(str, row)) + '}' for row in codes)}}};",
+                     "  return results[operation][dtype];", "}"]  # fmt: skip
+        text.append("#endif")
     for struct in family.structs:
         text += ["", f"/* {struct.doc} */", "typedef struct {"]
         for f in struct.fields:

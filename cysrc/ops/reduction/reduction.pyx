@@ -43,9 +43,13 @@ cdef TensorBase reduced_tensor(TensorBase self, const unsigned char* reduced, bi
 cdef TensorBase reduced_result(reduce_call* call, str name, TensorBase self, const Dims* dim, bint keepdim, int dtype, TensorBase out, int mode):
     """Fill in the call and make the result, which is `out` where the step can write to that. NotImplementedError for a type that the operation does not take."""
     cdef TensorBase result
+    cdef int gives
     clear(call)
     if not reduce_takes(call.operation, self.dtype):
         raise NotImplementedError(f"\"{name}\" not implemented for '{dtype_text(self.dtype)}'")
+    gives = reduce_gives(call.operation, self.dtype)
+    if gives >= 0 and gives != dtype:
+        raise RuntimeError(f"{name}: its meta function makes a result of {dtype_text(dtype)}, and steps.yaml declares {dtype_text(gives)} for operands of {dtype_text(self.dtype)}")
     dims_mask(self, dim, call.reduced, name)
     result = reduced_tensor(self, call.reduced, keepdim, dtype)
     if mode != FRESH and out.dtype == dtype and out.contiguous and same_sizes(out, result) and out.storage.block != self.storage.block:
