@@ -27,7 +27,7 @@ KERNEL_INLINE TARGET void MICRO(body)(const gemm_tile* t, const int R, const int
     if (V * VECTOR_BYTES > 64) __builtin_prefetch(t->partial + r * t->partial_row + 64, 1);
   }
   const char* ahead = t->ahead;
-  const int64_t ahead_once = by_steps ? (t->ahead_rows * LINE + t->units - 1) / t->units : 0;
+  const int64_t ahead_once = by_steps && t->ahead_rows ? (t->ahead_rows * LINE + t->units - 1) / t->units : 0;
   for (int64_t left = t->units; left > 0; left -= LINE) {
     const int64_t steps = left < LINE ? left : LINE;
     for (int64_t i = 0; i < ahead_once; i++, ahead += t->ahead_row)
