@@ -229,6 +229,58 @@ def test_ormqr_multiplies_with_the_whole_q(dtype: Any, batch: tuple[int, ...], l
     near(trt.ormqr(*trt.geqrf(a), c, left, transpose), q @ c if left else c @ q)
 
 
+reals = pytest.mark.parametrize("dtype", [trt.float32, trt.float64])
+
+
+@reals
+@pytest.mark.parametrize(("m", "n"), [(8, 8), (9, 8), (31, 33), (33, 31), (64, 39), (70, 70), (97, 40), (40, 97), (261, 100), (150, 150)])
+def test_blocks_of_reflectors(dtype: Any, m: int, n: int) -> None:
+    """QR and products with Q on both sides of where blocks of reflectors, groups of columns and vectors of rows end; the same in a batch."""
+    a = drawn(m, n, dtype=dtype, seed=m)
+    for mode in ("reduced", "complete"):
+        q, r = linalg.qr(a, mode)
+        near(q @ r, a)
+        orthonormal(q)
+        near(r.triu(), r, 0)
+        batch = linalg.qr(a.expand(3, m, n), mode)
+        assert all(bool((x == q).all()) for x in batch.Q) and all(bool((x == r).all()) for x in batch.R)
+    near(linalg.qr(a, "r").R, linalg.qr(a).R, 0)
+    packed, tau = trt.geqrf(a)
+    near(packed.narrow(-2, 0, min(m, n)).triu(), linalg.qr(a).R, 0)
+    if m >= n:
+        near(linalg.householder_product(packed, tau), linalg.qr(a).Q)
+        few = linalg.householder_product(packed, tau[:9])
+        near(few[:, :9], linalg.qr(a[:, :9]).Q)
+        orthonormal(few)
+    q = linalg.qr(a, "complete").Q
+    c = drawn(m, 13, dtype=dtype, seed=4)
+    packed, tau = packed[:, : min(m, n)], tau[: min(m, n)]
+    near(trt.ormqr(packed, tau, c), q @ c)
+    near(trt.ormqr(packed, tau, c, True, True), q.mT @ c)
+    near(trt.ormqr(packed, tau, c.mT, False), c.mT @ q)
+    near(trt.ormqr(packed, tau, c.mT, False, True), c.mT @ q.mT)
+
+
+@reals
+def test_reflectors_of_numbers_at_the_ends_of_the_range(dtype: Any) -> None:
+    """Squares that underflow or overflow are had in other units; columns of zeros are no reflection, and NaN stays."""
+    limits = trt.finfo(dtype)
+    a = drawn(20, 12, dtype=dtype)
+    a[:, 5] = 0
+    a[7] = 0
+    for scale in (2.0**-limits.bits, 2.0 ** (limits.bits - 1), limits.tiny * 2, limits.max / 64):
+        q, r = linalg.qr(a * scale)
+        orthonormal(q)
+        near(q @ (r / scale), a)
+    one = trt.zeros(20, 12, dtype=dtype)
+    one.diagonal().fill_(1)
+    one[19, 0] = limits.tiny  # its square is nothing beside 1
+    q, r = linalg.qr(one)
+    near(q @ r, one)
+    a[3, 3] = math.nan
+    assert bool(linalg.qr(a).R.isnan().any())
+
+
 @every
 @batches
 @square_sizes

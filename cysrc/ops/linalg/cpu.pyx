@@ -87,10 +87,31 @@ cdef extern from *:
 
 cdef const trt_block_kernels* BLOCKS = trt_linalg_blocks()
 
+cdef extern from "linalg_reflectors.h" nogil:
+    enum:
+        REFLECTOR_BLOCK
+    ctypedef struct trt_reflector_kernels:
+        int64_t (*work_size)(int64_t rows) noexcept nogil
+        void (*qr)(int64_t m, int64_t n, void* a, int64_t lda, void* tau, void* triangles, void* work) noexcept nogil
+        void (*generate_q)(int64_t m, int64_t n, int64_t k, void* q, int64_t ldq, const void* tau, const void* triangles, void* work) noexcept nogil
+        void (*multiply_q)(bint transposed, int64_t m, int64_t n, int64_t k, const void* a, int64_t lda, const void* tau, void* c, int64_t ldc, void* work) noexcept nogil
+        void (*tridiagonal)(int64_t n, void* a, int64_t lda, void* d, void* e, void* tau, void* work) noexcept nogil
+
+cdef extern from *:
+    """
+    #include "isa.h"
+    #include "linalg_reflectors.h"
+    ISA_TABLE(trt_reflector_kernels, trt_linalg_reflectors)
+    """
+    const trt_reflector_kernels* trt_linalg_reflectors()
+
+cdef const trt_reflector_kernels* REFLECTORS = trt_linalg_reflectors()
+
 cdef enum:
     THREAD_WORK = 1 << 16        # multiplications worth another thread: some 10 us
     BLOCKED = 48                 # rows of real matrices from which on LU and triangular systems are blocks and GEMMs (loops/linalg_blocks.c)
     RIGHT_SIDES = 8              # of a system, from which on that is so
+    REFLECTED = 8                # reflectors of real matrices from which on they are blocks of loops/linalg_reflectors.c
     BLOCK = 64                   # columns that LAPACK treats at a time, at most: sizes its workspaces
 
 ctypedef int (*one_matrix)(Job* w, int64_t i, char* scratch) noexcept nogil
@@ -155,6 +176,18 @@ cdef int reserve(Job* w, int j, int64_t nbytes) noexcept:
     w.part[j] = w.scratch
     w.scratch += (nbytes + 31) // 16 * 16
     return 0
+
+
+cdef inline bint reflected(const Job* w, int64_t reflectors) noexcept nogil:
+    return w.t < 2 and reflectors >= REFLECTED
+
+
+cdef inline int64_t reflector_bytes(const Job* w, int64_t rows) noexcept nogil:
+    return REFLECTORS[w.t & 1].work_size(rows) * w.size + 64
+
+
+cdef inline char* aligned(char* work) noexcept nogil:
+    return work + (-<int64_t>work & 63)
 
 
 # ---- LU and triangles by blocks ----------------------------------------------------------------------------------------
@@ -400,16 +433,25 @@ cdef int qr_one(Job* w, int64_t i, char* scratch) noexcept nogil:
     cdef char* work = scratch + w.part[2]
     cdef char* q = result_item(w, 0, i)
     cdef char* r = result_item(w, 1, i)
+    cdef char* triangles = NULL
     cdef int64_t c, rows = w.k, size = w.size
     cdef int info
     take(w, &w.a, i, a)
-    info = trt_geqrf(w.t, w.m, w.n, a, tau, work, w.lwork)
+    if reflected(w, min(w.m, w.n)):
+        info = 0
+        triangles = scratch + w.part[3] if w.flag else NULL
+        REFLECTORS[w.t].qr(w.m, w.n, a, w.m, tau, triangles, aligned(work))
+    else:
+        info = trt_geqrf(w.t, w.m, w.n, a, tau, work, w.lwork)
     for c in range(w.n):
         memcpy(r + c * rows * size, a + c * w.m * size, min(c + 1, rows) * size)
         if c + 1 < rows:
             memset(r + (c * rows + c + 1) * size, 0, (rows - c - 1) * size)
     if w.flag and info == 0:
         memcpy(q, a, <int64_t>w.m * min(w.n, w.k) * size)
+        if triangles != NULL:
+            REFLECTORS[w.t].generate_q(w.m, w.k, min(w.m, w.n), q, w.m, tau, triangles, aligned(work))
+            return 0
         info = trt_orgqr(w.t, w.m, w.k, min(w.m, w.n), q, tau, work, w.lwork)
     return info
 
@@ -417,6 +459,9 @@ cdef int qr_one(Job* w, int64_t i, char* scratch) noexcept nogil:
 cdef int geqrf_one(Job* w, int64_t i, char* scratch) noexcept nogil:
     cdef char* a = result_item(w, 0, i)
     take(w, &w.a, i, a)
+    if reflected(w, min(w.m, w.n)):
+        REFLECTORS[w.t].qr(w.m, w.n, a, w.m, result_item(w, 1, i), NULL, aligned(scratch))
+        return 0
     return trt_geqrf(w.t, w.m, w.n, a, result_item(w, 1, i), scratch, w.lwork)
 
 
@@ -424,14 +469,31 @@ cdef int householder_one(Job* w, int64_t i, char* scratch) noexcept nogil:
     cdef char* q = result_item(w, 0, i)
     take(w, &w.a, i, q)
     take(w, &w.b, i, scratch + w.part[1])
+    if reflected(w, w.k):
+        REFLECTORS[w.t].generate_q(w.m, w.n, w.k, q, w.m, scratch + w.part[1], NULL, aligned(scratch + w.part[0]))
+        return 0
     return trt_orgqr(w.t, w.m, w.n, w.k, q, scratch + w.part[1], scratch + w.part[0], w.lwork)
 
 
 cdef int ormqr_one(Job* w, int64_t i, char* scratch) noexcept nogil:
     cdef char* c = result_item(w, 0, i)
+    cdef char* turned = scratch + w.part[3]
+    cdef const char* a
+    cdef const char* tau = scratch + w.part[1]
     take(w, &w.b, i, scratch + w.part[1])
+    a = dense_item(w, &w.a, i, scratch + w.part[2])
+    if reflected(w, w.k) and w.side == b"L":
+        take(w, &w.c, i, c)
+        REFLECTORS[w.t].multiply_q(w.trans != b"N", w.m, w.n, w.k, a, w.m, tau, c, w.m, aligned(scratch + w.part[0]))
+        return 0
+    if reflected(w, w.k):
+        # C Q is the transpose of Q' C'
+        trt_copy_matrix(w.size, w.n, w.m, turned, 1, w.n, trt_stack_item(&w.c, i, w.size), w.c.cs, w.c.rs)
+        REFLECTORS[w.t].multiply_q(w.trans == b"N", w.n, w.m, w.k, a, w.n, tau, turned, w.n, aligned(scratch + w.part[0]))
+        trt_copy_matrix(w.size, w.m, w.n, c, 1, w.m, turned, w.n, 1)
+        return 0
     take(w, &w.c, i, c)
-    return trt_ormqr(w.t, w.side, w.trans, w.m, w.n, w.k, dense_item(w, &w.a, i, scratch + w.part[2]), scratch + w.part[1], c, scratch + w.part[0], w.lwork)
+    return trt_ormqr(w.t, w.side, w.trans, w.m, w.n, w.k, a, tau, c, scratch + w.part[0], w.lwork)
 
 
 cdef int eigh_one(Job* w, int64_t i, char* scratch) noexcept nogil:
@@ -569,22 +631,24 @@ cdef double prepare(Job* w, int routine) except -1:
         w.lwork = workspace(columns)
         reserve(w, 0, m * n * size)
         reserve(w, 1, least * size)
-        reserve(w, 2, w.lwork * size)
+        reserve(w, 2, reflector_bytes(w, m) if reflected(w, least) else w.lwork * size)
+        reserve(w, 3, (least + REFLECTOR_BLOCK) * REFLECTOR_BLOCK * size if w.flag and reflected(w, least) else 0)
         return 2.0 * m * columns * least
     if routine == GEQRF:
         w.lwork = workspace(n)
-        w.scratch = w.lwork * size
+        w.scratch = reflector_bytes(w, m) if reflected(w, least) else w.lwork * size
         return 2.0 * m * n * least
     if routine == HOUSEHOLDER:
         w.lwork = workspace(n)
-        reserve(w, 0, w.lwork * size)
+        reserve(w, 0, reflector_bytes(w, m) if reflected(w, k) else w.lwork * size)
         reserve(w, 1, k * size)
         return 2.0 * m * n * k
     if routine == ORMQR:
         w.lwork = workspace(n if w.side == b"L" else m) + BLOCK * (BLOCK + 1)
-        reserve(w, 0, w.lwork * size)
+        reserve(w, 0, reflector_bytes(w, m if w.side == b"L" else n) if reflected(w, k) else w.lwork * size)
         reserve(w, 1, k * size)
         reserve(w, 2, (m if w.side == b"L" else n) * k * size)
+        reserve(w, 3, m * n * size if reflected(w, k) and w.side != b"L" else 0)
         return 2.0 * m * n * k
     if routine == EIGH:
         # what the documentation of syevd and heevd asks for, and room for blocks in the reduction to tridiagonal form

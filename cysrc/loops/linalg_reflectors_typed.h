@@ -1,0 +1,389 @@
+/* Included by linalg_reflectors.c once for each type T, with its vectors and limits. */
+#define SIDE ((int64_t)(VECTOR_BYTES / sizeof(T)))
+
+KERNEL_INLINE T NAME(sum)(VECTOR v) {
+    VECTOR_16 x = NAME(fold_to_16)(v);
+    UNROLL for (int w = 8 / sizeof(T); w > 0; w /= 2) UNROLL for (int j = 0; j < w; j++) x[j] += x[j + w];
+    return x[0];
+}
+
+#if VECTOR_BYTES == 64
+/* The sums of 16 vectors cost 45 instructions together, alone 160: quarters of four vectors' partial sums side by side, then those of four such vectors
+   transposed as they are added. w[p + q * ldw] becomes the sum of sums[p][q], q < 4. */
+KERNEL_INLINE VECTOR NAME(quarters)(VECTOR a, VECTOR b, VECTOR c, VECTOR d) {
+    const VECTOR ab = (VECTOR)(FOUR(a, b, 0, 1, 4, 5) + FOUR(a, b, 2, 3, 6, 7)), cd = (VECTOR)(FOUR(c, d, 0, 1, 4, 5) + FOUR(c, d, 2, 3, 6, 7));
+    return FOUR(ab, cd, 0, 2, 4, 6) + FOUR(ab, cd, 1, 3, 5, 7);
+}
+KERNEL_INLINE void NAME(sums_of_16)(VECTOR sums[HIGH][COLUMNS], int from, T* w, int64_t ldw, const int wide) {
+    VECTOR x[4];
+    UNROLL for (int p = 0; p < 4; p++)
+        x[p] = wide == 4 ? NAME(quarters)(sums[p][from], sums[p][from + 1], sums[p][from + 2], sums[p][from + 3])
+                         : NAME(quarters)(sums[p][from], wide > 1 ? sums[p][from + 1] : sums[p][from], sums[p][from], sums[p][from]);
+    VECTOR out[sizeof(T) / 4];
+    TRANSPOSED_SUMS(x, out);
+    UNROLL for (int q = 0; q < wide; q++)
+        UNROLL for (int half = 0; half < (int)sizeof(T) / 4; half++)
+            memcpy(w + q * ldw + half * 2, (const char*)&out[half] + 16 * q, 16);
+}
+#endif
+
+/* ---- tiles: P columns of V by Q of C, or P vectors of rows by Q columns ---- */
+
+/* w[p + q * ldw] = column p of v times column q of c, over m rows. */
+KERNEL_INLINE void NAME(dot_tile)(int64_t m, const T* v, int64_t ldv, const T* c, int64_t ldc, T* w, int64_t ldw, const int P, const int Q) {
+    VECTOR sums[HIGH][COLUMNS], x[HIGH];
+    int64_t i = 0;
+    UNROLL for (int p = 0; p < P; p++) UNROLL for (int q = 0; q < Q; q++) sums[p][q] = (VECTOR){0};
+    for (; i + SIDE <= m; i += SIDE) {
+        UNROLL for (int p = 0; p < P; p++) x[p] = *(const VECTOR_U*)(v + i + p * ldv);
+        UNROLL for (int q = 0; q < Q; q++) {
+            const VECTOR y = *(const VECTOR_U*)(c + i + q * ldc);
+            UNROLL for (int p = 0; p < P; p++) sums[p][q] = FMA(x[p], y, sums[p][q]);
+        }
+    }
+    if (i < m) {
+        VECTOR last[HIGH];
+        UNROLL for (int p = 0; p < P; p++) last[p] = NAME(partial)(v + i + p * ldv, m - i, 0);
+        UNROLL for (int q = 0; q < Q; q++) {
+            const VECTOR y = NAME(partial)(c + i + q * ldc, m - i, 0);
+            UNROLL for (int p = 0; p < P; p++) sums[p][q] = FMA(last[p], y, sums[p][q]);
+        }
+    }
+#if VECTOR_BYTES == 64
+    if (P == 4) {
+        NAME(sums_of_16)(sums, 0, w, ldw, Q < 4 ? Q : 4);
+        if (Q > 4) NAME(sums_of_16)(sums, 4, w + 4 * ldw, ldw, Q - 4);
+        return;
+    }
+#endif
+    UNROLL for (int q = 0; q < Q; q++) UNROLL for (int p = 0; p < P; p++) w[p + q * ldw] = NAME(sum)(sums[p][q]);
+}
+
+/* w (p, q) = v' c for q <= COLUMNS. */
+KERNEL_ONCE void NAME(dots)(int64_t m, int64_t p, const T* v, int64_t ldv, const T* c, int64_t ldc, T* w, int64_t ldw, int64_t q) {
+    int64_t i = 0;
+    if (q == COLUMNS) {
+        for (; i + HIGH <= p; i += HIGH) NAME(dot_tile)(m, v + i * ldv, ldv, c, ldc, w + i, ldw, HIGH, COLUMNS);
+        for (; i < p; i++) NAME(dot_tile)(m, v + i * ldv, ldv, c, ldc, w + i, ldw, 1, COLUMNS);
+        return;
+    }
+    for (int64_t j = 0; j < q; j++) {
+        for (i = 0; i + HIGH <= p; i += HIGH) NAME(dot_tile)(m, v + i * ldv, ldv, c + j * ldc, ldc, w + i + j * ldw, ldw, HIGH, 1);
+        for (; i < p; i++) NAME(dot_tile)(m, v + i * ldv, ldv, c + j * ldc, ldc, w + i + j * ldw, ldw, 1, 1);
+    }
+}
+
+/* c += v w for P vectors of rows, the last of which has `rest` rows. */
+KERNEL_INLINE void NAME(add_tile)(int64_t p, const T* v, int64_t ldv, const T* w, int64_t ldw, T* c, int64_t ldc, int64_t rest, const int P, const int Q) {
+    VECTOR sums[HIGH][COLUMNS], x[HIGH];
+    UNROLL for (int q = 0; q < Q; q++)
+        UNROLL for (int r = 0; r < P; r++)
+            sums[r][q] = r < P - 1 || rest == SIDE ? (VECTOR) * (const VECTOR_U*)(c + r * SIDE + q * ldc) : NAME(partial)(c + r * SIDE + q * ldc, rest, 0);
+    for (int64_t k = 0; k < p; k++) {
+        UNROLL for (int r = 0; r < P; r++)
+            x[r] = r < P - 1 || rest == SIDE ? (VECTOR) * (const VECTOR_U*)(v + r * SIDE + k * ldv) : NAME(partial)(v + r * SIDE + k * ldv, rest, 0);
+        UNROLL for (int q = 0; q < Q; q++) {
+            const VECTOR f = NAME(splat)(w[k + q * ldw]);
+            UNROLL for (int r = 0; r < P; r++) sums[r][q] = FMA(x[r], f, sums[r][q]);
+        }
+    }
+    UNROLL for (int q = 0; q < Q; q++)
+        UNROLL for (int r = 0; r < P; r++) {
+            T* to = c + r * SIDE + q * ldc;
+            if (r < P - 1 || rest == SIDE) *(VECTOR_U*)to = sums[r][q];
+            else memcpy(to, &sums[r][q], (size_t)rest * sizeof(T));
+        }
+}
+
+/* c (m, q) += v (m, p) w for q <= COLUMNS. */
+KERNEL_ONCE void NAME(add)(int64_t m, int64_t p, const T* v, int64_t ldv, const T* w, int64_t ldw, T* c, int64_t ldc, int64_t q) {
+    int64_t i = 0;
+    if (q == COLUMNS) {
+        for (; i + HIGH * SIDE <= m; i += HIGH * SIDE) NAME(add_tile)(p, v + i, ldv, w, ldw, c + i, ldc, SIDE, HIGH, COLUMNS);
+        for (; i + SIDE <= m; i += SIDE) NAME(add_tile)(p, v + i, ldv, w, ldw, c + i, ldc, SIDE, 1, COLUMNS);
+        if (i < m) NAME(add_tile)(p, v + i, ldv, w, ldw, c + i, ldc, m - i, 1, COLUMNS);
+        return;
+    }
+    for (int64_t j = 0; j < q; j++, w += ldw, c += ldc) {
+        for (i = 0; i + HIGH * SIDE <= m; i += HIGH * SIDE) NAME(add_tile)(p, v + i, ldv, w, ldw, c + i, ldc, SIDE, HIGH, 1);
+        for (; i + SIDE <= m; i += SIDE) NAME(add_tile)(p, v + i, ldv, w, ldw, c + i, ldc, SIDE, 1, 1);
+        if (i < m) NAME(add_tile)(p, v + i, ldv, w, ldw, c + i, ldc, m - i, 1, 1);
+    }
+}
+
+/* ---- one reflector ---- */
+
+KERNEL_INLINE f64 NAME(row_squares)(const T* x, int64_t n) {
+    f64 total = 0;
+    for (int64_t i = 0; i < n; i += REDUCE_BLOCK) total += JOIN(block_sq_sum, T)(x + i, x, 0, min_i64(REDUCE_BLOCK, n - i));
+    return total;
+}
+
+/* larfg: H = I - tau v v' takes x, m elements, to (beta, 0, ..); v but for its leading 1 takes the place of the rest of x. Returns tau. */
+KERNEL_ONCE T NAME(reflector)(int64_t m, T* x, T* beta) {
+    const T alpha = x[0];
+    T first = alpha, squares = (T)NAME(row_squares)(x + 1, m - 1), norm = SQRT(FMA(alpha, alpha, squares));
+    int shift = 0;
+    *beta = alpha;
+    if (!(norm * norm > SAFE_LEAST && norm * norm < SAFE_MOST)) {
+        /* in units of a power of two near the largest element */
+        T most = ABS(alpha);
+        for (int64_t i = 1; i < m; i++) most = ABS(x[i]) > most ? ABS(x[i]) : most;
+        if (most - most == 0) (void)__builtin_frexp((double)most, &shift);
+        for (int64_t i = 1; i < m; i++) x[i] = LDEXP(x[i], -shift);
+        first = LDEXP(alpha, -shift);
+        squares = (T)NAME(row_squares)(x + 1, m - 1);
+        norm = SQRT(FMA(first, first, squares));
+    }
+    if (squares == 0) { /* what is left of elements far below alpha is no reflection */
+        if (m > 1) memset(x + 1, 0, (size_t)(m - 1) * sizeof(T));
+        return 0;
+    }
+    norm = first > 0 ? -norm : norm;
+    *beta = shift ? LDEXP(norm, shift) : norm;
+    const T tau = (norm - first) / norm, inverse = 1 / (first - norm);
+    VECTORIZE for (int64_t i = 1; i < m; i++) x[i] *= inverse;
+    return tau;
+}
+
+/* ---- blocks of reflectors: V (m, p) with its unit triangle, S = -T (p, p) ---- */
+
+/* Where `work` holds what belongs to a block; V's columns are at boundaries of 64 bytes. */
+typedef struct {
+    T *v, *s, *turned;                  /* S' */
+    int64_t ldv;
+} NAME(block);
+
+static int64_t NAME(padded)(int64_t rows) { return (rows + 15) / 16 * 16; }
+
+/* the widest use: two blocks of columns, of the reduction to tridiagonal form, and a third for V */
+static int64_t NAME(work_size)(int64_t rows) { return NAME(padded)(rows) * (3 * BLOCK + 4) + 2 * BLOCK * BLOCK; }
+
+KERNEL_INLINE NAME(block) NAME(new_block)(int64_t rows, void* work) {
+    T* w = work;
+    return (NAME(block)){w + 2 * BLOCK * BLOCK, w, w + BLOCK * BLOCK, NAME(padded)(rows)};
+}
+
+KERNEL_ONCE void NAME(load_block)(const NAME(block) * b, int64_t m, int64_t p, const T* a, int64_t lda) {
+    for (int64_t j = 0; j < p; j++) {
+        T* v = b->v + j * b->ldv;
+        memset(v, 0, (size_t)j * sizeof(T));
+        v[j] = 1;
+        memcpy(v + j + 1, a + j * lda + j + 1, (size_t)(m - j - 1) * sizeof(T));
+    }
+}
+
+/* S: column j is -tau[j] times (S V' v_j above the diagonal, 1 on it). Columns are of BLOCK elements, zeros below the diagonal. */
+KERNEL_ONCE void NAME(triangle)(const NAME(block) * b, int64_t m, int64_t p, const T* tau) {
+    T g[BLOCK * COLUMNS];
+    memset(b->s, 0, BLOCK * BLOCK * sizeof(T));
+    for (int64_t begin = 0; begin < p; begin += COLUMNS) {
+        const int64_t wide = min_i64(COLUMNS, p - begin);
+        NAME(dots)(m, begin + wide, b->v, b->ldv, b->v + begin * b->ldv, b->ldv, g, BLOCK, wide);
+        for (int64_t j = begin; j < begin + wide; j++) {
+            VECTOR sums[BLOCK * sizeof(T) / VECTOR_BYTES];
+            UNROLL for (int r = 0; r < BLOCK / SIDE; r++) sums[r] = (VECTOR){0};
+            for (int64_t k = 0; k < j; k++) {
+                const VECTOR f = NAME(splat)(g[k + (j - begin) * BLOCK]);
+                UNROLL for (int r = 0; r < BLOCK / SIDE; r++) sums[r] = FMA(((const VECTOR*)(b->s + k * BLOCK))[r], f, sums[r]);
+            }
+            UNROLL for (int r = 0; r < BLOCK / SIDE; r++) ((VECTOR*)(b->s + j * BLOCK))[r] = sums[r] * -tau[j];
+            b->s[j + j * BLOCK] = -tau[j];
+        }
+    }
+}
+
+KERNEL_ONCE void NAME(turn_triangle)(const NAME(block) * b) {
+    for (int64_t j = 0; j < BLOCK; j++)
+        for (int64_t i = 0; i < BLOCK; i++) b->turned[j + i * BLOCK] = b->s[i + j * BLOCK];
+}
+
+/* c (m, q) += V s w */
+KERNEL_ONCE void NAME(finish)(const NAME(block) * b, int64_t m, int64_t p, const T* s, const T* w, T* c, int64_t ldc, int64_t q) {
+    T product[BLOCK * COLUMNS] = {0};
+    NAME(add)(p, p, s, BLOCK, w, BLOCK, product, BLOCK, q);
+    NAME(add)(m, p, b->v, b->ldv, product, BLOCK, c, ldc, q);
+}
+
+/* c (m, n) becomes (I + V s V') c: s is S or S'. */
+KERNEL_ONCE void NAME(apply)(const NAME(block) * b, int64_t m, int64_t p, const T* s, T* c, int64_t ldc, int64_t n) {
+    T w[BLOCK * COLUMNS];
+    for (int64_t j = 0; j < n; j += COLUMNS) {
+        const int64_t wide = min_i64(COLUMNS, n - j);
+        NAME(dots)(m, p, b->v, b->ldv, c + j * ldc, ldc, w, BLOCK, wide);
+        NAME(finish)(b, m, p, s, w, c + j * ldc, ldc, wide);
+    }
+}
+
+/* ---- QR ---- */
+
+/* The columns of a panel, one reflector after the other. */
+KERNEL_ONCE void NAME(panel)(int64_t m, int64_t p, T* a, int64_t lda, T* tau) {
+    for (int64_t j = 0; j < p; j++) {
+        T *x = a + j + j * lda, beta, w[COLUMNS];
+        tau[j] = NAME(reflector)(m - j, x, &beta);
+        x[0] = 1;
+        for (int64_t c = j + 1; c < p && tau[j] != 0; c += COLUMNS) {
+            const int64_t wide = min_i64(COLUMNS, p - c);
+            NAME(dots)(m - j, 1, x, lda, a + j + c * lda, lda, w, 1, wide);
+            for (int64_t q = 0; q < wide; q++) w[q] *= -tau[j];
+            NAME(add)(m - j, 1, x, lda, w, 1, a + j + c * lda, lda, wide);
+        }
+        x[0] = beta;
+    }
+}
+
+static void NAME(qr)(int64_t m, int64_t n, void* matrix, int64_t lda, void* taus, void* triangles, void* work) {
+    T *a = matrix, *tau = taus, *s = triangles;
+    const int64_t least = min_i64(m, n);
+    const NAME(block) b = NAME(new_block)(m, work);
+    for (int64_t j = 0; j < least; j += BLOCK) {
+        const int64_t p = min_i64(BLOCK, least - j);
+        NAME(panel)(m - j, p, a + j + j * lda, lda, tau + j);
+        if (!s && j + p == n) break;
+        NAME(load_block)(&b, m - j, p, a + j + j * lda, lda);
+        NAME(triangle)(&b, m - j, p, tau + j);
+        if (s) memcpy(s + j * BLOCK, b.s, BLOCK * BLOCK * sizeof(T));
+        NAME(turn_triangle)(&b);
+        NAME(apply)(&b, m - j, p, b.turned, a + j + (j + p) * lda, lda, n - j - p);
+    }
+}
+
+static void NAME(generate_q)(int64_t m, int64_t n, int64_t k, void* result, int64_t ldq, const void* taus, const void* triangles, void* work) {
+    T* q = result;
+    const T *tau = taus, *triangle = triangles;
+    const NAME(block) b = NAME(new_block)(m, work);
+    for (int64_t c = k; c < n; c++) {
+        memset(q + c * ldq, 0, (size_t)m * sizeof(T));
+        q[c + c * ldq] = 1;
+    }
+    for (int64_t j = (k - 1) / BLOCK * BLOCK; j >= 0 && k; j -= BLOCK) {
+        const int64_t p = min_i64(BLOCK, k - j);
+        const T* s = b.s;
+        T* here = q + j + j * ldq;
+        NAME(load_block)(&b, m - j, p, here, ldq);
+        if (triangle) s = triangle + j * BLOCK;
+        else NAME(triangle)(&b, m - j, p, tau + j);
+        NAME(apply)(&b, m - j, p, s, here + p * ldq, ldq, n - j - p);
+        /* the block's own columns are those of I + V S V': V' times unit vectors are rows of V */
+        for (int64_t c = 0; c < p; c++) {
+            memset(q + (j + c) * ldq, 0, (size_t)m * sizeof(T));
+            here[c + c * ldq] = 1;
+        }
+        for (int64_t begin = 0; begin < p; begin += COLUMNS) {
+            const int64_t wide = min_i64(COLUMNS, p - begin);
+            T w[BLOCK * COLUMNS];
+            for (int64_t c = 0; c < wide; c++)
+                for (int64_t r = 0; r < p; r++) w[r + c * BLOCK] = b.v[begin + c + r * b.ldv];
+            NAME(finish)(&b, m - j, p, s, w, here + begin * ldq, ldq, wide);
+        }
+    }
+}
+
+static void NAME(multiply_q)(int transposed, int64_t m, int64_t n, int64_t k, const void* reflectors, int64_t lda, const void* taus, void* matrix, int64_t ldc,
+                             void* work) {
+    const T *a = reflectors, *tau = taus;
+    T* c = matrix;
+    const NAME(block) b = NAME(new_block)(m, work);
+    const int64_t blocks = (k + BLOCK - 1) / BLOCK;
+    for (int64_t i = 0; i < blocks; i++) {
+        const int64_t j = (transposed ? i : blocks - 1 - i) * BLOCK, p = min_i64(BLOCK, k - j);
+        NAME(load_block)(&b, m - j, p, a + j + j * lda, lda);
+        NAME(triangle)(&b, m - j, p, tau + j);
+        if (transposed) NAME(turn_triangle)(&b);
+        NAME(apply)(&b, m - j, p, transposed ? b.turned : b.s, c + j, ldc, n);
+    }
+}
+
+/* ---- symmetric matrices ---- */
+
+/* y = A x by the lower triangle: four columns at once give their part of y and their own elements, so that A is read once. */
+KERNEL_ONCE void NAME(symmetric_product)(int64_t n, const T* a, int64_t lda, const T* x, T* y) {
+    enum { WIDE = 4 };
+    int64_t j = 0;
+    memset(y, 0, (size_t)n * sizeof(T));
+    for (; j + WIDE <= n; j += WIDE) {
+        const T* c = a + j * lda;
+        const int64_t begin = j + WIDE;
+        VECTOR sums[WIDE], f[WIDE];
+        UNROLL for (int q = 0; q < WIDE; q++) {
+            sums[q] = (VECTOR){0};
+            f[q] = NAME(splat)(x[j + q]);
+        }
+        int64_t i = begin;
+        for (; i + SIDE <= n; i += SIDE) {
+            const VECTOR xi = *(const VECTOR_U*)(x + i);
+            VECTOR yi = *(const VECTOR_U*)(y + i);
+            UNROLL for (int q = 0; q < WIDE; q++) {
+                const VECTOR v = *(const VECTOR_U*)(c + i + q * lda);
+                yi = FMA(v, f[q], yi);
+                sums[q] = FMA(v, xi, sums[q]);
+            }
+            *(VECTOR_U*)(y + i) = yi;
+        }
+        if (i < n) {
+            const VECTOR xi = NAME(partial)(x + i, n - i, 0);
+            VECTOR yi = NAME(partial)(y + i, n - i, 0);
+            UNROLL for (int q = 0; q < WIDE; q++) {
+                const VECTOR v = NAME(partial)(c + i + q * lda, n - i, 0);
+                yi = FMA(v, f[q], yi);
+                sums[q] = FMA(v, xi, sums[q]);
+            }
+            memcpy(y + i, &yi, (size_t)(n - i) * sizeof(T));
+        }
+        UNROLL for (int q = 0; q < WIDE; q++) {
+            y[j + q] += NAME(sum)(sums[q]);
+            UNROLL for (int r = 0; r < WIDE; r++) y[j + q] = FMA(r > q ? c[j + r + q * lda] : c[j + q + r * lda], x[j + r], y[j + q]);
+        }
+    }
+    for (int64_t q = j; q < n; q++)
+        for (int64_t r = j; r < n; r++) y[q] = FMA(r > q ? a[r + q * lda] : a[q + r * lda], x[r], y[q]);
+}
+
+/* Columns of reflectors v and of w = tau A v - ... alternate in `pairs`: A - v w' - w v' is one product with them. */
+static void NAME(tridiagonal)(int64_t n, void* matrix, int64_t lda, void* diagonal, void* subdiagonal, void* taus, void* work) {
+    T *a = matrix, *d = diagonal, *e = subdiagonal, *tau = taus, *pairs = work, f[2 * BLOCK * COLUMNS];
+    const int64_t ldp = NAME(padded)(n);
+    for (int64_t from = 0; from < n; from += BLOCK) {
+        const int64_t to = min_i64(n, from + BLOCK);
+        for (int64_t j = from; j < to; j++) {
+            const int64_t before = 2 * (j - from), below = n - j - 1;
+            T *x = a + j + j * lda, *v = pairs + before * ldp + j + 1, *w = v + ldp, *known = pairs + j + 1;
+            for (int64_t k = 0; k < before; k += 2) {
+                f[k] = -pairs[j + (k + 1) * ldp];
+                f[k + 1] = -pairs[j + k * ldp];
+            }
+            NAME(add)(n - j, before, pairs + j, ldp, f, 2 * BLOCK, x, lda, 1);
+            d[j] = x[0];
+            if (!below) break;
+            tau[j] = NAME(reflector)(below, x + 1, e + j);
+            memcpy(v + 1, x + 2, (size_t)(below - 1) * sizeof(T));
+            v[0] = 1;
+            if (tau[j] == 0) {
+                memset(w, 0, (size_t)below * sizeof(T));
+                continue;
+            }
+            NAME(symmetric_product)(below, a + (j + 1) * (lda + 1), lda, v, w);
+            T dots[2 * BLOCK];
+            int64_t k = 0;
+            for (; k < before; k += COLUMNS) NAME(dots)(below, 1, v, ldp, known + k * ldp, ldp, dots + k, 1, min_i64(COLUMNS, before - k));
+            for (k = 0; k < before; k += 2) {
+                f[k] = -dots[k + 1];
+                f[k + 1] = -dots[k];
+            }
+            NAME(add)(below, before, known, ldp, f, 2 * BLOCK, w, ldp, 1);
+            NAME(dots)(below, 1, v, ldp, w, ldp, dots, 1, 1);
+            const T scale = tau[j], shift = -tau[j] * tau[j] * dots[0] / 2;
+            VECTORIZE for (int64_t i = 0; i < below; i++) w[i] = FMA(shift, v[i], scale * w[i]);
+        }
+        for (int64_t c = to; c < n; c += COLUMNS) {
+            const int64_t wide = min_i64(COLUMNS, n - c), count = 2 * (to - from);
+            for (int64_t q = 0; q < wide; q++)
+                for (int64_t k = 0; k < count; k += 2) {
+                    f[k + q * 2 * BLOCK] = -pairs[c + q + (k + 1) * ldp];
+                    f[k + 1 + q * 2 * BLOCK] = -pairs[c + q + k * ldp];
+                }
+            NAME(add)(n - c, count, pairs + c, ldp, f, 2 * BLOCK, a + c + c * lda, lda, wide);
+        }
+    }
+}
