@@ -12,7 +12,7 @@
 #include "linalg_job.h"
 
 enum {
-  GETRF, GETRS, GETRI, POTRF, POTRS, POTRI, TRSM, GEQRF, ORGQR, ORMQR, SYEVD, GEEV, GESDD, GELS, GELSY, GELSD, GELSS, SYTRF, SYTRS, HETRF, HETRS,
+  GETRF, GETRS, GETRI, POTRF, POTRS, POTRI, TRSM, GEQRF, ORGQR, ORMQR, SYEVD, GEEV, GESDD, GELS, GELSY, GELSD, GELSS, SYTRF, SYTRS, HETRF, HETRS, STERF, STEDC,
   TRT_ROUTINES
 };
 static void* trt_lapack[TRT_ROUTINES][4];
@@ -23,12 +23,15 @@ static const char* trt_lapack_open(const char* path) {
   static const char* const names[TRT_ROUTINES][2] = {
     {"getrf", "getrf"}, {"getrs", "getrs"}, {"getri", "getri"}, {"potrf", "potrf"}, {"potrs", "potrs"}, {"potri", "potri"}, {"trsm", "trsm"},
     {"geqrf", "geqrf"}, {"orgqr", "ungqr"}, {"ormqr", "unmqr"}, {"syevd", "heevd"}, {"geev", "geev"}, {"gesdd", "gesdd"}, {"gels", "gels"},
-    {"gelsy", "gelsy"}, {"gelsd", "gelsd"}, {"gelss", "gelss"}, {"sytrf", "sytrf"}, {"sytrs", "sytrs"}, {"sytrf", "hetrf"}, {"sytrs", "hetrs"}};
+    {"gelsy", "gelsy"}, {"gelsd", "gelsd"}, {"gelss", "gelss"}, {"sytrf", "sytrf"}, {"sytrs", "sytrs"}, {"sytrf", "hetrf"}, {"sytrs", "hetrs"},
+    {"sterf", "sterf"}, {"stedc", "stedc"}};
+  /* tridiagonal matrices are real */
+  static const int real_only = STERF;
   static char symbol[32];
   void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!library) return dlerror();
   for (int r = 0; r < TRT_ROUTINES; r++)
-    for (int t = 0; t < 4; t++) {
+    for (int t = 0; t < (r < real_only ? 4 : 2); t++) {
       snprintf(symbol, sizeof symbol, "scipy_%c%s_", "sdcz"[t], names[r][t >= 2]);
       if (!(trt_lapack[r][t] = dlsym(library, symbol))) return symbol;
     }
@@ -135,6 +138,17 @@ static int trt_syevd(int t, char job, char uplo, int n, void* a, void* w, void* 
   else
     CALL(SYEVD, text_p, text_p, int_p, void*, int_p, void*, void*, int_p, void*, int_p, int*, int_p, int*, size_t, size_t)
     (&job, &uplo, &n, a, &ld, w, work, &lwork, rwork, &lrwork, iwork, &liwork, &info, 1, 1);
+  return info;
+}
+
+/* A symmetric tridiagonal matrix of real type: its diagonal d becomes the eigenvalues, and z, unless NULL, (n, n), the eigenvectors. */
+static int trt_tridiagonal_eigenvalues(int t, int n, void* d, void* e, void* z, void* work, int lwork, int* iwork, int liwork) {
+  int info = 0, ld = LEADING(n);
+  char job = 'I';
+  if (!z) CALL(STERF, int_p, void*, void*, int*)(&n, d, e, &info);
+  else
+    CALL(STEDC, text_p, int_p, void*, void*, void*, int_p, void*, int_p, int*, int_p, int*, size_t)
+    (&job, &n, d, e, z, &ld, work, &lwork, iwork, &liwork, &info, 1);
   return info;
 }
 

@@ -3,7 +3,11 @@
 #include "kernel_base.h"
 #include "linalg_reflectors.h"
 
-enum { COLUMNS = 6, BLOCK = REFLECTOR_BLOCK };
+enum {
+    COLUMNS = 6,
+    BLOCK = REFLECTOR_BLOCK,
+    PAIRS = 8,                          /* columns of a symmetric matrix that become tridiagonal before the rest is brought up to date */
+};
 #if VECTOR_BYTES == 64
 enum { HIGH = 4 };                      /* vectors of rows, and columns of V, of a tile: 24 sums in 32 registers */
 #else
@@ -18,6 +22,11 @@ enum { HIGH = 2 };                      /* 12 sums in 16 registers */
 #define VECTOR JOIN3(v, T, )
 #define VECTOR_U JOIN3(v, T, _u)
 #define VECTOR_16 JOIN3(v, T, _16)
+
+typedef i32 lane_f32;
+typedef i64 lane_f64;
+typedef vi32 lanes_f32;
+typedef vi64 lanes_f64;
 
 /* Quarters of two vectors (of a 0 to 3, of b 4 to 7), and pairs of elements within them. */
 #define FOUR(a, b, i, j, k, l) (VECTOR)__builtin_shuffle((vi64)(a), (vi64)(b), (vi64){2 * i, 2 * i + 1, 2 * j, 2 * j + 1, 2 * k, 2 * k + 1, 2 * l, 2 * l + 1})

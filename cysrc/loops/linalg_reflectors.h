@@ -5,7 +5,10 @@
 #define TRT_LINALG_REFLECTORS_H
 #include <stdint.h>
 
-enum { REFLECTOR_BLOCK = 32 };          /* reflectors applied at once */
+enum {
+  REFLECTOR_BLOCK = 32,                 /* reflectors applied at once */
+  REFLECTOR_ROWS = 16                   /* columns of `tridiagonal` are padded to a multiple */
+};
 
 typedef struct {
   int64_t (*work_size)(int64_t rows);
@@ -15,7 +18,8 @@ typedef struct {
   void (*generate_q)(int64_t m, int64_t n, int64_t k, void* q, int64_t ldq, const void* tau, const void* triangles, void* work);
   /* ormqr from the left: c, (m, n), becomes Q c or (transposed) Q' c */
   void (*multiply_q)(int transposed, int64_t m, int64_t n, int64_t k, const void* a, int64_t lda, const void* tau, void* c, int64_t ldc, void* work);
-  /* sytrd of the lower triangle: diagonal d, subdiagonal e; the reflectors of rows 1 .. n stay below the subdiagonal */
+  /* sytrd of the lower triangle: diagonal d, subdiagonal e; the reflectors of rows 1 .. n stay below the subdiagonal. Columns begin at boundaries of 64 bytes
+     and are padded with zeros; what is above the diagonal is overwritten */
   void (*tridiagonal)(int64_t n, void* a, int64_t lda, void* d, void* e, void* tau, void* work);
 } trt_reflector_kernels;
 #endif

@@ -75,7 +75,7 @@ KERNEL_ONCE void NAME(dots)(int64_t m, int64_t p, const T* v, int64_t ldv, const
 
 /* c += v w for P vectors of rows, the last of which has `rest` rows. */
 KERNEL_INLINE void NAME(add_tile)(int64_t p, const T* v, int64_t ldv, const T* w, int64_t ldw, T* c, int64_t ldc, int64_t rest, const int P, const int Q) {
-    VECTOR sums[HIGH][COLUMNS], x[HIGH];
+    VECTOR sums[2 * HIGH][COLUMNS], x[2 * HIGH];
     UNROLL for (int q = 0; q < Q; q++)
         UNROLL for (int r = 0; r < P; r++)
             sums[r][q] = r < P - 1 || rest == SIDE ? (VECTOR) * (const VECTOR_U*)(c + r * SIDE + q * ldc) : NAME(partial)(c + r * SIDE + q * ldc, rest, 0);
@@ -105,7 +105,8 @@ KERNEL_ONCE void NAME(add)(int64_t m, int64_t p, const T* v, int64_t ldv, const 
         return;
     }
     for (int64_t j = 0; j < q; j++, w += ldw, c += ldc) {
-        for (i = 0; i + HIGH * SIDE <= m; i += HIGH * SIDE) NAME(add_tile)(p, v + i, ldv, w, ldw, c + i, ldc, SIDE, HIGH, 1);
+        for (i = 0; i + 2 * HIGH * SIDE <= m; i += 2 * HIGH * SIDE) NAME(add_tile)(p, v + i, ldv, w, ldw, c + i, ldc, SIDE, 2 * HIGH, 1);
+        for (; i + HIGH * SIDE <= m; i += HIGH * SIDE) NAME(add_tile)(p, v + i, ldv, w, ldw, c + i, ldc, SIDE, HIGH, 1);
         for (; i + SIDE <= m; i += SIDE) NAME(add_tile)(p, v + i, ldv, w, ldw, c + i, ldc, SIDE, 1, 1);
         if (i < m) NAME(add_tile)(p, v + i, ldv, w, ldw, c + i, ldc, m - i, 1, 1);
     }
@@ -154,10 +155,10 @@ typedef struct {
     int64_t ldv;
 } NAME(block);
 
-static int64_t NAME(padded)(int64_t rows) { return (rows + 15) / 16 * 16; }
+KERNEL_INLINE int64_t NAME(padded)(int64_t rows) { return (rows + REFLECTOR_ROWS - 1) / REFLECTOR_ROWS * REFLECTOR_ROWS; }
 
-/* the widest use: two blocks of columns, of the reduction to tridiagonal form, and a third for V */
-static int64_t NAME(work_size)(int64_t rows) { return NAME(padded)(rows) * (3 * BLOCK + 4) + 2 * BLOCK * BLOCK; }
+/* V, S and S', or PAIRS pairs of columns */
+static int64_t NAME(work_size)(int64_t rows) { return NAME(padded)(rows) * max_i64(BLOCK, 2 * PAIRS) + 2 * BLOCK * BLOCK; }
 
 KERNEL_INLINE NAME(block) NAME(new_block)(int64_t rows, void* work) {
     T* w = work;
@@ -297,93 +298,90 @@ static void NAME(multiply_q)(int transposed, int64_t m, int64_t n, int64_t k, co
 
 /* ---- symmetric matrices ---- */
 
-/* y = A x by the lower triangle: four columns at once give their part of y and their own elements, so that A is read once. */
-KERNEL_ONCE void NAME(symmetric_product)(int64_t n, const T* a, int64_t lda, const T* x, T* y) {
-    enum { WIDE = 4 };
-    int64_t j = 0;
-    memset(y, 0, (size_t)n * sizeof(T));
-    for (; j + WIDE <= n; j += WIDE) {
-        const T* c = a + j * lda;
-        const int64_t begin = j + WIDE;
-        VECTOR sums[WIDE], f[WIDE];
-        UNROLL for (int q = 0; q < WIDE; q++) {
-            sums[q] = (VECTOR){0};
-            f[q] = NAME(splat)(x[j + q]);
-        }
-        int64_t i = begin;
-        for (; i + SIDE <= n; i += SIDE) {
-            const VECTOR xi = *(const VECTOR_U*)(x + i);
-            VECTOR yi = *(const VECTOR_U*)(y + i);
-            UNROLL for (int q = 0; q < WIDE; q++) {
-                const VECTOR v = *(const VECTOR_U*)(c + i + q * lda);
-                yi = FMA(v, f[q], yi);
-                sums[q] = FMA(v, xi, sums[q]);
-            }
-            *(VECTOR_U*)(y + i) = yi;
-        }
-        if (i < n) {
-            const VECTOR xi = NAME(partial)(x + i, n - i, 0);
-            VECTOR yi = NAME(partial)(y + i, n - i, 0);
-            UNROLL for (int q = 0; q < WIDE; q++) {
-                const VECTOR v = NAME(partial)(c + i + q * lda, n - i, 0);
-                yi = FMA(v, f[q], yi);
-                sums[q] = FMA(v, xi, sums[q]);
-            }
-            memcpy(y + i, &yi, (size_t)(n - i) * sizeof(T));
-        }
-        UNROLL for (int q = 0; q < WIDE; q++) {
-            y[j + q] += NAME(sum)(sums[q]);
-            UNROLL for (int r = 0; r < WIDE; r++) y[j + q] = FMA(r > q ? c[j + r + q * lda] : c[j + q + r * lda], x[j + r], y[j + q]);
-        }
-    }
-    for (int64_t q = j; q < n; q++)
-        for (int64_t r = j; r < n; r++) y[q] = FMA(r > q ? a[r + q * lda] : a[q + r * lda], x[r], y[q]);
+/* What lies below row `row` of the vector at `begin`, zeros above it. */
+KERNEL_INLINE VECTOR NAME(below)(VECTOR v, int64_t begin, int64_t row) {
+    NAME(lanes) at;
+    UNROLL for (int i = 0; i < (int)(VECTOR_BYTES / sizeof(T)); i++) at[i] = i;
+    return (VECTOR)((NAME(lanes))v & (at + (NAME(lane))begin > (NAME(lane))row));
 }
 
-/* Columns of reflectors v and of w = tau A v - ... alternate in `pairs`: A - v w' - w v' is one product with them. */
+/* y = A x in the rows and columns from `first` on, by A's lower triangle: a few columns at once give their part of y and their own elements, so that A is read
+   once. Rows are taken in vectors from row 0 on, because a load of y that spans two stores waits for both. x is zero before `first` and from n on to the
+   next `padded` row, A is in the latter; y is defined from `first` on. */
+KERNEL_ONCE void NAME(symmetric_product)(int64_t n, int64_t first, const T* a, int64_t lda, const T* x, T* y) {
+    enum { WIDE = VECTOR_BYTES / sizeof(T) < 4 ? VECTOR_BYTES / sizeof(T) : 4 };
+    const int64_t rows = NAME(padded)(n), from = first / SIDE * SIDE;
+    memset(y + from, 0, (size_t)(rows - from) * sizeof(T));
+    for (int64_t j = first / WIDE * WIDE; j < n; j += WIDE) {
+        const int64_t last = min_i64(WIDE, n - j) - 1;
+        VECTOR sums[WIDE], f[WIDE];
+        const T* c[WIDE];
+        UNROLL for (int q = 0; q < WIDE; q++) {
+            c[q] = a + (j + min_i64(q, last)) * lda;       /* no columns beyond n */
+            f[q] = NAME(splat)(q <= last ? x[j + q] : 0);
+        }
+        int64_t i = j / SIDE * SIDE;
+        VECTOR xi = *(const VECTOR*)(x + i), yi = *(const VECTOR*)(y + i);
+        UNROLL for (int q = 0; q < WIDE; q++) {
+            const VECTOR v = NAME(below)(*(const VECTOR*)(c[q] + i), i, j + q);
+            yi = FMA(v, f[q], yi);
+            sums[q] = v * xi;
+        }
+        *(VECTOR*)(y + i) = yi;
+        for (i += SIDE; i < rows; i += SIDE) {
+            xi = *(const VECTOR*)(x + i);
+            yi = *(const VECTOR*)(y + i);
+            UNROLL for (int q = 0; q < WIDE; q++) {
+                const VECTOR v = *(const VECTOR*)(c[q] + i);
+                yi = FMA(v, f[q], yi);
+                sums[q] = FMA(v, xi, sums[q]);
+            }
+            *(VECTOR*)(y + i) = yi;
+        }
+        for (int q = 0; q <= last; q++) y[j + q] += FMA(c[q][j + q], x[j + q], NAME(sum)(sums[q]));
+    }
+}
+
+/* Columns of reflectors v alternate with w in `pairs`, so that A - v w' - w v' is one product with them. Rows are taken in vectors from row 0 on. */
 static void NAME(tridiagonal)(int64_t n, void* matrix, int64_t lda, void* diagonal, void* subdiagonal, void* taus, void* work) {
-    T *a = matrix, *d = diagonal, *e = subdiagonal, *tau = taus, *pairs = work, f[2 * BLOCK * COLUMNS];
-    const int64_t ldp = NAME(padded)(n);
-    for (int64_t from = 0; from < n; from += BLOCK) {
-        const int64_t to = min_i64(n, from + BLOCK);
+    T *a = matrix, *d = diagonal, *e = subdiagonal, *tau = taus, *pairs = work, f[2 * PAIRS * COLUMNS], dots[2 * PAIRS];
+    const int64_t rows = NAME(padded)(n);
+    for (int64_t from = 0; from < n; from += PAIRS) {
+        const int64_t to = min_i64(n, from + PAIRS);
         for (int64_t j = from; j < to; j++) {
-            const int64_t before = 2 * (j - from), below = n - j - 1;
-            T *x = a + j + j * lda, *v = pairs + before * ldp + j + 1, *w = v + ldp, *known = pairs + j + 1;
+            const int64_t before = 2 * (j - from), below = n - j - 1, grid = j / SIDE * SIDE;
+            T *x = a + j * lda, *v = pairs + before * rows, *w = v + rows, *known = pairs + j + 1;
             for (int64_t k = 0; k < before; k += 2) {
-                f[k] = -pairs[j + (k + 1) * ldp];
-                f[k + 1] = -pairs[j + k * ldp];
+                f[k] = -pairs[j + (k + 1) * rows];
+                f[k + 1] = -pairs[j + k * rows];
             }
-            NAME(add)(n - j, before, pairs + j, ldp, f, 2 * BLOCK, x, lda, 1);
-            d[j] = x[0];
+            NAME(add)(rows - grid, before, pairs + grid, rows, f, 2 * PAIRS, x + grid, lda, 1);
+            d[j] = x[j];
             if (!below) break;
-            tau[j] = NAME(reflector)(below, x + 1, e + j);
-            memcpy(v + 1, x + 2, (size_t)(below - 1) * sizeof(T));
-            v[0] = 1;
-            if (tau[j] == 0) {
-                memset(w, 0, (size_t)below * sizeof(T));
-                continue;
-            }
-            NAME(symmetric_product)(below, a + (j + 1) * (lda + 1), lda, v, w);
-            T dots[2 * BLOCK];
-            int64_t k = 0;
-            for (; k < before; k += COLUMNS) NAME(dots)(below, 1, v, ldp, known + k * ldp, ldp, dots + k, 1, min_i64(COLUMNS, before - k));
-            for (k = 0; k < before; k += 2) {
+            tau[j] = NAME(reflector)(below, x + j + 1, e + j);
+            memset(v + from, 0, (size_t)(j + 1 - from) * sizeof(T));
+            v[j + 1] = 1;
+            memcpy(v + j + 2, x + j + 2, (size_t)(rows - j - 2) * sizeof(T));
+            NAME(symmetric_product)(n, j + 1, a, lda, v, w);
+            for (int64_t k = 0; k < before; k += COLUMNS)
+                NAME(dots)(below, 1, v + j + 1, rows, known + k * rows, rows, dots + k, 1, min_i64(COLUMNS, before - k));
+            for (int64_t k = 0; k < before; k += 2) {
                 f[k] = -dots[k + 1];
                 f[k + 1] = -dots[k];
             }
-            NAME(add)(below, before, known, ldp, f, 2 * BLOCK, w, ldp, 1);
-            NAME(dots)(below, 1, v, ldp, w, ldp, dots, 1, 1);
+            NAME(add)(rows - grid, before, pairs + grid, rows, f, 2 * PAIRS, w + grid, rows, 1);
+            NAME(dots)(below, 1, v + j + 1, rows, w + j + 1, rows, dots, 1, 1);
             const T scale = tau[j], shift = -tau[j] * tau[j] * dots[0] / 2;
-            VECTORIZE for (int64_t i = 0; i < below; i++) w[i] = FMA(shift, v[i], scale * w[i]);
+            VECTORIZE for (int64_t i = j + 1; i < n; i++) w[i] = FMA(shift, v[i], scale * w[i]);
         }
         for (int64_t c = to; c < n; c += COLUMNS) {
-            const int64_t wide = min_i64(COLUMNS, n - c), count = 2 * (to - from);
+            const int64_t wide = min_i64(COLUMNS, n - c), count = 2 * (to - from), grid = c / SIDE * SIDE;
             for (int64_t q = 0; q < wide; q++)
                 for (int64_t k = 0; k < count; k += 2) {
-                    f[k + q * 2 * BLOCK] = -pairs[c + q + (k + 1) * ldp];
-                    f[k + 1 + q * 2 * BLOCK] = -pairs[c + q + k * ldp];
+                    f[k + q * 2 * PAIRS] = -pairs[c + q + (k + 1) * rows];
+                    f[k + 1 + q * 2 * PAIRS] = -pairs[c + q + k * rows];
                 }
-            NAME(add)(n - c, count, pairs + c, ldp, f, 2 * BLOCK, a + c + c * lda, lda, wide);
+            NAME(add)(rows - grid, count, pairs + grid, rows, f, 2 * PAIRS, a + grid + c * lda, lda, wide);
         }
     }
 }

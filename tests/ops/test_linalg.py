@@ -296,6 +296,41 @@ def test_eigenvalues_of_hermitian_matrices(dtype: Any, batch: tuple[int, ...], n
     assert all(x <= y for row in w.reshape(-1, n).tolist() for x, y in zip(row, row[1:])) if n else True
 
 
+@reals
+@pytest.mark.parametrize("n", [8, 9, 15, 16, 17, 31, 33, 50, 64, 97, 128, 200, 261])
+def test_symmetric_matrices_by_blocks_of_reflectors(dtype: Any, n: int) -> None:
+    """On both sides of where blocks, groups of columns and vectors of rows end; one triangle is read; the same in a batch, and with values alone."""
+    a = drawn(n, n, dtype=dtype, seed=n)
+    for uplo in ("L", "U"):
+        triangle = a.tril() if uplo == "L" else a.triu()
+        whole = triangle + triangle.mT - trt.diag(a.diagonal())
+        w, v = linalg.eigh(a, uplo)
+        near((v * w) @ v.mT, whole, 4)
+        orthonormal(v)
+        near(linalg.eigvalsh(a, uplo), w, 4)
+        batch = linalg.eigh(a.expand(3, n, n), uplo)
+        assert all(bool((x == w).all()) for x in batch.eigenvalues) and all(bool((x == v).all()) for x in batch.eigenvectors)
+        by_columns = linalg.eigh(a.mT.contiguous().mT, uplo)
+        assert bool((by_columns.eigenvalues == w).all()) and bool((by_columns.eigenvectors == v).all())
+
+
+@reals
+def test_symmetric_matrices_with_little_to_reduce(dtype: Any) -> None:
+    """Zeros, multiples of one, diagonals, matrices of low rank or of blocks, and numbers at the ends of the range."""
+    n, limits = 40, trt.finfo(dtype)
+    low = drawn(n, 2, dtype=dtype)
+    blocks = trt.block_diag(positive(7, 7, dtype=dtype), trt.eye(12, dtype=dtype), positive(21, 21, dtype=dtype))
+    one = trt.eye(n, dtype=dtype)
+    for a in (0 * one, 3 * one, trt.diag(drawn(n, dtype=dtype)), low @ low.mT, blocks, trt.ones(n, n, dtype=dtype)):
+        w, v = linalg.eigh(a)
+        near((v * w) @ v.mT, a, 10)
+        orthonormal(v)
+        for scale in (2.0 ** (limits.bits - 1), 2.0 ** (limits.bits // 2), 2.0 ** -(limits.bits - 1)):
+            w, v = linalg.eigh(a * scale)
+            near((v * (w / scale)) @ v.mT, a, 10)
+            orthonormal(v)
+
+
 @every
 @batches
 @square_sizes

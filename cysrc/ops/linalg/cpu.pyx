@@ -1,7 +1,7 @@
 """Linear algebra on the CPU: LAPACK, one matrix of the batch per call and thread, so that bits do not depend on how many there are; small matrices by
 loops/linalg.c. Each routine has a function for one matrix and, in `prepare`, what it needs to work in."""
 from libc.limits cimport INT_MAX
-from libc.math cimport hypot, log
+from libc.math cimport fabs, hypot, log
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
@@ -50,6 +50,7 @@ cdef extern from "lapack.h" nogil:
     int trt_orgqr(int t, int m, int n, int k, void* a, const void* tau, void* work, int lwork)
     int trt_ormqr(int t, char side, char trans, int m, int n, int k, const void* a, const void* tau, void* c, void* work, int lwork)
     int trt_syevd(int t, char job, char uplo, int n, void* a, void* w, void* work, int lwork, void* rwork, int lrwork, int* iwork, int liwork)
+    int trt_tridiagonal_eigenvalues(int t, int n, void* d, void* e, void* z, void* work, int lwork, int* iwork, int liwork)
     int trt_geev(int t, char job, int n, void* a, void* w, void* v, void* work, int lwork, void* rwork)
     int trt_gesdd(int t, char job, int m, int n, void* a, void* s, void* u, void* vt, int ldvt, void* work, int lwork, void* rwork, int* iwork)
     int trt_least_squares(int t, int routine, int m, int n, int k, void* a, void* b, void* s, int* pivots, double tolerance, int* rank, void* work, int lwork,
@@ -89,7 +90,7 @@ cdef const trt_block_kernels* BLOCKS = trt_linalg_blocks()
 
 cdef extern from "linalg_reflectors.h" nogil:
     enum:
-        REFLECTOR_BLOCK
+        REFLECTOR_BLOCK, REFLECTOR_ROWS
     ctypedef struct trt_reflector_kernels:
         int64_t (*work_size)(int64_t rows) noexcept nogil
         void (*qr)(int64_t m, int64_t n, void* a, int64_t lda, void* tau, void* triangles, void* work) noexcept nogil
@@ -184,6 +185,13 @@ cdef inline bint reflected(const Job* w, int64_t reflectors) noexcept nogil:
 
 cdef inline int64_t reflector_bytes(const Job* w, int64_t rows) noexcept nogil:
     return REFLECTORS[w.t & 1].work_size(rows) * w.size + 64
+
+
+cdef inline int64_t symmetric_rows(const Job* w) noexcept nogil:
+    """Rows of a symmetric matrix that becomes tridiagonal: columns begin at boundaries of 64 bytes, and not whole pages apart, where they would share sets of
+    the cache."""
+    cdef int64_t rows = (w.n + REFLECTOR_ROWS - 1) // REFLECTOR_ROWS * REFLECTOR_ROWS
+    return rows + REFLECTOR_ROWS if rows * w.size % 1024 == 0 else rows
 
 
 cdef inline char* aligned(char* work) noexcept nogil:
@@ -501,8 +509,41 @@ cdef int eigh_one(Job* w, int64_t i, char* scratch) noexcept nogil:
     take(w, &w.a, i, v)
     if not trt_all_finite(w.t, <int64_t>w.n * w.n, v):
         return NOT_FINITE
+    if reflected(w, w.n) and in_safe_range(w, <int64_t>w.n * w.n, v):
+        return symmetric_eigenvalues(w, i, scratch)
     return trt_syevd(w.t, b"V" if w.flag else b"N", w.uplo, w.n, v, result_item(w, 0, i), scratch + w.part[0], w.lwork, scratch + w.part[1], w.k,
                      <int*>(scratch + w.part[2]), w.liwork)
+
+
+cdef bint in_safe_range(Job* w, int64_t count, const char* x) noexcept nogil:
+    """Whether the largest element is one that syevd would not scale: products of elements neither overflow nor vanish."""
+    cdef double most = 0
+    cdef int64_t i
+    for i in range(count):
+        most = max(most, fabs(real_item(w, x, i)))
+    return most == 0 or (1e-140 < most < 1e140 if w.t else 1e-14 < most < 1e14)
+
+
+cdef int symmetric_eigenvalues(Job* w, int64_t i, char* scratch) noexcept nogil:
+    """A becomes tridiagonal by reflectors, LAPACK finds that matrix's eigenvalues and vectors, and the reflectors turn these into A's."""
+    cdef const trt_reflector_kernels* reflectors = REFLECTORS + (w.t & 1)
+    cdef int64_t n = w.n, size = w.size, rows = symmetric_rows(w), j
+    cdef char* values = result_item(w, 0, i)
+    cdef char* vectors = result_item(w, 1, i) if w.flag else NULL
+    cdef char* a = aligned(scratch + w.part[3])
+    cdef char* off_diagonal = scratch + w.part[4]
+    cdef char* tau = off_diagonal + n * size
+    cdef char* work = aligned(scratch + w.part[5])
+    cdef int info
+    # the upper triangle is the lower one of the transpose
+    trt_copy_matrix(w.size, n, n, a, 1, rows, trt_stack_item(&w.a, i, w.size), w.a.rs if w.uplo == b"L" else w.a.cs, w.a.cs if w.uplo == b"L" else w.a.rs)
+    for j in range(n):
+        memset(a + (j * rows + n) * size, 0, (rows - n) * size)
+    reflectors.tridiagonal(n, a, rows, values, off_diagonal, tau, work)
+    info = trt_tridiagonal_eigenvalues(w.t, w.n, values, off_diagonal, vectors, scratch + w.part[0], w.lwork, <int*>(scratch + w.part[2]), w.liwork)
+    if vectors != NULL and info == 0:
+        reflectors.multiply_q(False, n - 1, n, n - 1, a + size, rows, tau, vectors + size, n, work)
+    return info
 
 
 cdef int eig_one(Job* w, int64_t i, char* scratch) noexcept nogil:
@@ -658,7 +699,9 @@ cdef double prepare(Job* w, int routine) except -1:
         reserve(w, 0, w.lwork * size)
         reserve(w, 1, w.k * size if w.t >= 2 else 0)
         reserve(w, 2, w.liwork * 4)
-        reserve(w, 3, n * n * size if not w.flag else 0)
+        reserve(w, 3, symmetric_rows(w) * n * size + 64 if reflected(w, n) else n * n * size if not w.flag else 0)
+        reserve(w, 4, 2 * n * size)
+        reserve(w, 5, reflector_bytes(w, n) if reflected(w, n) else 0)
         return 4.0 * n * n * n
     if routine == EIG:
         with nogil:
