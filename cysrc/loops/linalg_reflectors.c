@@ -7,6 +7,7 @@ enum {
     COLUMNS = 6,
     BLOCK = REFLECTOR_BLOCK,
     PAIRS = 8,                          /* columns of a symmetric matrix that become tridiagonal before the rest is brought up to date */
+    PIVOTED = 16,                       /* and columns of QR with pivots */
 };
 #if VECTOR_BYTES == 64
 enum { HIGH = 4 };                      /* vectors of rows, and columns of V, of a tile: 24 sums in 32 registers */
@@ -23,8 +24,8 @@ enum { HIGH = 2 };                      /* 12 sums in 16 registers */
 #define VECTOR_U JOIN3(v, T, _u)
 #define VECTOR_16 JOIN3(v, T, _16)
 
-typedef i32 lane_f32;
-typedef i64 lane_f64;
+typedef i32 lane_f32 __attribute__((may_alias));
+typedef i64 lane_f64 __attribute__((may_alias));
 typedef vi32 lanes_f32;
 typedef vi64 lanes_f64;
 
@@ -41,17 +42,21 @@ typedef vi64 lanes_f64;
     out[0] = (vf32)LOW_LONGS((vf64)left, (vf64)right) + (vf32)HIGH_LONGS((vf64)left, (vf64)right)
 #define SAFE_LEAST 0x1p-80f             /* sums of squares between these lose nothing to underflow or overflow */
 #define SAFE_MOST 0x1p120f
+#define HALF_DIGITS 0x1p-12f           /* the root of the unit roundoff */
 #define SQRT __builtin_sqrtf
 #define ABS __builtin_fabsf
 #define LDEXP __builtin_ldexpf
+#define NOT_SIGN 0x7fffffff
 #include "linalg_reflectors_typed.h"
 #undef T
 #undef TRANSPOSED_SUMS
 #undef SAFE_LEAST
 #undef SAFE_MOST
+#undef HALF_DIGITS
 #undef SQRT
 #undef ABS
 #undef LDEXP
+#undef NOT_SIGN
 
 #define T f64
 #define TRANSPOSED_SUMS(x, out)                             \
@@ -59,10 +64,13 @@ typedef vi64 lanes_f64;
     out[1] = LOW_LONGS(x[2], x[3]) + HIGH_LONGS(x[2], x[3])
 #define SAFE_LEAST 0x1p-900
 #define SAFE_MOST 0x1p1000
+#define HALF_DIGITS 0x1.6a09e6p-27
 #define SQRT __builtin_sqrt
 #define ABS __builtin_fabs
 #define LDEXP __builtin_ldexp
+#define NOT_SIGN 0x7fffffffffffffffLL
 #include "linalg_reflectors_typed.h"
 
-const trt_reflector_kernels ISA_NAME(trt_linalg_reflectors)[] = {{work_size_f32, qr_f32, generate_q_f32, multiply_q_f32, tridiagonal_f32},
-                                                                  {work_size_f64, qr_f64, generate_q_f64, multiply_q_f64, tridiagonal_f64}};
+#define KERNELS(T) \
+    { largest_##T, work_size_##T, qr_##T, generate_q_##T, multiply_q_##T, tridiagonal_##T, pivoted_work_size_##T, pivoted_qr_##T }
+const trt_reflector_kernels ISA_NAME(trt_linalg_reflectors)[] = {KERNELS(f32), KERNELS(f64)};

@@ -7,10 +7,11 @@
 
 enum {
   REFLECTOR_BLOCK = 32,                 /* reflectors applied at once */
-  REFLECTOR_ROWS = 16                   /* columns of `tridiagonal` are padded to a multiple */
+  REFLECTOR_ROWS = 16                   /* columns of `tridiagonal` and `pivoted_qr` are padded to a multiple */
 };
 
 typedef struct {
+  double (*largest)(int64_t n, const void* x);          /* magnitude; NaN if one is */
   int64_t (*work_size)(int64_t rows);
   /* geqrf. `triangles`, unless NULL, receives (min(m, n) + 31) / 32 blocks of 32 x 32: -T, which generate_q needs not compute again */
   void (*qr)(int64_t m, int64_t n, void* a, int64_t lda, void* tau, void* triangles, void* work);
@@ -21,5 +22,8 @@ typedef struct {
   /* sytrd of the lower triangle: diagonal d, subdiagonal e; the reflectors of rows 1 .. n stay below the subdiagonal. Columns begin at boundaries of 64 bytes
      and are padded with zeros; what is above the diagonal is overwritten */
   void (*tridiagonal)(int64_t n, void* a, int64_t lda, void* d, void* e, void* tau, void* work);
+  /* geqp3 with all columns free: A P = Q R, P's columns from 1 in pivots. Columns as those of `tridiagonal`; `work` is of pivoted_work_size(m, n) */
+  int64_t (*pivoted_work_size)(int64_t m, int64_t n);
+  void (*pivoted_qr)(int64_t m, int64_t n, void* a, int64_t lda, void* tau, int* pivots, void* work);
 } trt_reflector_kernels;
 #endif

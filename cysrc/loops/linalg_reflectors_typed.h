@@ -67,7 +67,10 @@ KERNEL_ONCE void NAME(dots)(int64_t m, int64_t p, const T* v, int64_t ldv, const
         for (; i < p; i++) NAME(dot_tile)(m, v + i * ldv, ldv, c, ldc, w + i, ldw, 1, COLUMNS);
         return;
     }
-    for (int64_t j = 0; j < q; j++) {
+    int64_t j = 0;
+    if (p == 1)                         /* a sum alone waits for itself */
+        for (; j + COLUMNS / 2 <= q; j += COLUMNS / 2) NAME(dot_tile)(m, v, ldv, c + j * ldc, ldc, w + j * ldw, ldw, 1, COLUMNS / 2);
+    for (; j < q; j++) {
         for (i = 0; i + HIGH <= p; i += HIGH) NAME(dot_tile)(m, v + i * ldv, ldv, c + j * ldc, ldc, w + i + j * ldw, ldw, HIGH, 1);
         for (; i < p; i++) NAME(dot_tile)(m, v + i * ldv, ldv, c + j * ldc, ldc, w + i + j * ldw, ldw, 1, 1);
     }
@@ -112,6 +115,14 @@ KERNEL_ONCE void NAME(add)(int64_t m, int64_t p, const T* v, int64_t ldv, const 
     }
 }
 
+KERNEL_INLINE void NAME(exchange)(int64_t n, T* restrict x, int64_t xs, T* restrict y, int64_t ys) {
+    for (int64_t i = 0; i < n; i++) {
+        const T kept = x[i * xs];
+        x[i * xs] = y[i * ys];
+        y[i * ys] = kept;
+    }
+}
+
 /* ---- one reflector ---- */
 
 KERNEL_INLINE f64 NAME(row_squares)(const T* x, int64_t n) {
@@ -145,6 +156,19 @@ KERNEL_ONCE T NAME(reflector)(int64_t m, T* x, T* beta) {
     const T tau = (norm - first) / norm, inverse = 1 / (first - norm);
     VECTORIZE for (int64_t i = 1; i < m; i++) x[i] *= inverse;
     return tau;
+}
+
+/* Without their signs, the bits of numbers are ordered as these are, infinity and NaN above. */
+static f64 NAME(largest)(int64_t n, const void* x) {
+    const NAME(lane)* bits = x;
+    NAME(lane) most = 0;
+    _Pragma("omp simd reduction(max : most)") for (int64_t i = 0; i < n; i++) {
+        const NAME(lane) size = bits[i] & NOT_SIGN;
+        most = size > most ? size : most;
+    }
+    T number;
+    memcpy(&number, &most, sizeof number);
+    return number;
 }
 
 /* ---- blocks of reflectors: V (m, p) with its unit triangle, S = -T (p, p) ---- */
@@ -385,3 +409,93 @@ static void NAME(tridiagonal)(int64_t n, void* matrix, int64_t lda, void* diagon
         }
     }
 }
+
+/* ---- QR with column pivots ---- */
+
+/* A block of columns (Quintana-Orti, Sun and Bischof 1998): the columns behind are brought up to date at its end, A + V f', but for the row that each reflector
+   completes, whose elements lessen the norms. It ends early where a norm has lost half of its digits. Returns how many columns it took.
+   f: (n, PIVOTED); v: of m rows, padded and at a boundary of 64 bytes; row: n elements. */
+KERNEL_ONCE int64_t NAME(pivoted_block)(int64_t m, int64_t n, int64_t from, int64_t wide, T* a, int64_t lda, T* tau, int* pivots, T* norms, T* exact, T* f,
+                                        int64_t ldf, T* v, T* row) {
+    const int64_t rows = NAME(padded)(m);
+    int64_t k = 0;
+    int lost = 0;
+    T w[PIVOTED + COLUMNS];
+    for (; k < wide && !lost; k++) {
+        const int64_t j = from + k, grid = j / SIDE * SIDE, behind = n - j - 1;
+        T *x = a + j * lda, beta;
+        int64_t best = j;
+        T most = norms[j];
+        _Pragma("omp simd reduction(max : most)") for (int64_t c = j; c < n; c++) most = norms[c] > most ? norms[c] : most;
+        while (best < n - 1 && !(norms[best] == most)) best++;
+        if (best != j) {
+            NAME(exchange)(m, x, 1, a + best * lda, 1);
+            NAME(exchange)(k, f + j, ldf, f + best, ldf);
+            const int kept = pivots[j];
+            pivots[j] = pivots[best];
+            pivots[best] = kept;
+            norms[best] = norms[j];
+            exact[best] = exact[j];
+        }
+        for (int64_t i = 0; i < k; i++) w[i] = f[j + i * ldf];
+        NAME(add)(m - j, k, a + j + from * lda, lda, w, PIVOTED, x + j, lda, 1);
+        tau[j] = NAME(reflector)(m - j, x + j, &beta);
+        memset(v + grid, 0, (size_t)(j - grid) * sizeof(T));
+        v[j] = 1;
+        memcpy(v + j + 1, x + j + 1, (size_t)(m - j - 1) * sizeof(T));
+        memset(v + m, 0, (size_t)(rows - m) * sizeof(T));
+        /* column k of f: -tau (A + V f')' v */
+        T* g = f + k * ldf;
+        const int64_t groups = (behind + COLUMNS - 1) / COLUMNS;
+        for (int64_t i = 0; i < groups; i++) {
+            /* every other time from the last on: what a cache holds of a larger matrix is what was read last */
+            const int64_t c = j + 1 + (j & 1 ? groups - 1 - i : i) * COLUMNS;
+            NAME(dots)(rows - grid, 1, v + grid, lda, a + grid + c * lda, lda, g + c, 1, min_i64(COLUMNS, n - c));
+        }
+        for (int64_t i = 0; i < k; i += COLUMNS)
+            NAME(dots)(m - j, 1, v + j, lda, a + j + (from + i) * lda, lda, w + i, 1, min_i64(COLUMNS, k - i));
+        NAME(add)(behind, k, f + j + 1, ldf, w, PIVOTED, g + j + 1, ldf, 1);
+        for (int64_t c = j + 1; c < n; c++) g[c] *= -tau[j];
+        g[j] = 0;
+        x[j] = 1;
+        /* the row that is complete, and norms without it */
+        for (int64_t i = 0; i <= k; i++) w[i] = a[j + (from + i) * lda];
+        memset(row, 0, (size_t)behind * sizeof(T));
+        NAME(add)(behind, k + 1, f + j + 1, ldf, w, PIVOTED, row, ldf, 1);
+        for (int64_t c = 0; c < behind; c++) row[c] = a[j + (j + 1 + c) * lda] += row[c];
+        T *size = norms + j + 1, *whole = exact + j + 1, lowest = 1;
+        _Pragma("omp simd reduction(min : lowest)") for (int64_t c = 0; c < behind; c++) {
+            const T part = ABS(row[c]) / (size[c] > 0 ? size[c] : 1), left = part < 1 ? (1 + part) * (1 - part) : 0;
+            const T ratio = size[c] / (whole[c] > 0 ? whole[c] : 1), kept = size[c] > 0 ? left * ratio * ratio : 1;
+            size[c] = kept > HALF_DIGITS ? size[c] * SQRT(left) : size[c];
+            whole[c] = kept > HALF_DIGITS ? whole[c] : -1;
+            lowest = kept < lowest ? kept : lowest;
+        }
+        lost = !(lowest > HALF_DIGITS);
+        x[j] = beta;
+    }
+    return k;
+}
+
+static void NAME(pivoted_qr)(int64_t m, int64_t n, void* matrix, int64_t lda, void* taus, int* pivots, void* work) {
+    const int64_t rows = NAME(padded)(m), ldf = NAME(padded)(n), least = min_i64(m, n);
+    T *a = matrix, *tau = taus, *v = work, *norms = v + rows, *exact = norms + ldf, *row = exact + ldf, *f = row + ldf, w[PIVOTED * COLUMNS];
+    for (int64_t c = 0; c < n; c++) {
+        norms[c] = exact[c] = SQRT((T)NAME(row_squares)(a + c * lda, m));
+        pivots[c] = (int)c + 1;
+    }
+    for (int64_t j = 0; j < least;) {
+        const int64_t took = NAME(pivoted_block)(m, n, j, min_i64(PIVOTED, least - j), a, lda, tau, pivots, norms, exact, f, ldf, v, row), from = j;
+        j += took;
+        for (int64_t c = j; c < n; c += COLUMNS) {
+            const int64_t wide = min_i64(COLUMNS, n - c);
+            for (int64_t q = 0; q < wide; q++)
+                for (int64_t k = 0; k < took; k++) w[k + q * PIVOTED] = f[c + q + k * ldf];
+            NAME(add)(m - j, took, a + j + from * lda, lda, w, PIVOTED, a + j + c * lda, lda, wide);
+        }
+        for (int64_t c = j; c < n; c++)
+            if (exact[c] < 0) norms[c] = exact[c] = SQRT((T)NAME(row_squares)(a + j + c * lda, m - j));
+    }
+}
+
+static int64_t NAME(pivoted_work_size)(int64_t m, int64_t n) { return NAME(padded)(m) + NAME(padded)(n) * (PIVOTED + 3); }

@@ -368,6 +368,41 @@ def test_least_squares_of_a_deficient_matrix_is_the_shortest() -> None:
         near(found.solution, linalg.pinv(a, rtol=1e-10) @ b, 100)
 
 
+@reals
+@pytest.mark.parametrize(("m", "n"), [(8, 8), (20, 9), (9, 20), (50, 33), (33, 50), (100, 64), (64, 131), (261, 100), (90, 90)])
+def test_least_squares_by_pivoted_blocks(dtype: Any, m: int, n: int) -> None:
+    """Of full rank, and of a rank that is lower by a column or much: PyTorch's rank and the shortest solution; the same in a batch and by columns."""
+    least = min(m, n)
+    single = dtype == trt.float32
+    for rank in (least, least - 1, 5):
+        u, v = linalg.qr(drawn(m, rank, seed=m)).Q, linalg.qr(drawn(n, rank, seed=n + 1)).Q
+        a64 = (u * trt.linspace(1, 3, rank, dtype=trt.float64)) @ v.mT
+        a64 = a64 * trt.linspace(1, 9, n, dtype=trt.float64)[trt.randperm(n)] if rank == least else a64
+        a, b = a64.to(dtype), drawn(m, 9, dtype=dtype, seed=4)
+        found = linalg.lstsq(a, b, rcond=1e-4 if single else 1e-9)
+        assert found.rank.item() == rank
+        near(found.solution, (linalg.pinv(a64, rtol=1e-6) @ b.double()).to(dtype), 10)
+        near(linalg.lstsq(a, b[:, :1], rcond=1e-4 if single else 1e-9).solution, found.solution[:, :1], 1)
+        for same in (linalg.lstsq(a.expand(2, m, n), b.expand(2, m, 9), rcond=1e-4 if single else 1e-9).solution[1],
+                     linalg.lstsq(a.mT.contiguous().mT, b.mT.contiguous().mT, rcond=1e-4 if single else 1e-9).solution):
+            assert bool((same == found.solution).all())
+
+
+@reals
+def test_least_squares_where_norms_lose_their_digits(dtype: Any) -> None:
+    """Nearly parallel columns: what is left of their norms is had again, so that pivots and the rank are right. Zeros; numbers at the ends of the range."""
+    a = drawn(60, 1, dtype=dtype) + (1e-3 if dtype == trt.float32 else 1e-9) * drawn(60, 40, dtype=dtype, seed=5)
+    x = drawn(40, 3, dtype=dtype, seed=6)
+    found = linalg.lstsq(a, a @ x)
+    assert found.rank.item() == 40
+    near(a @ found.solution, a @ x, 10)
+    zero = linalg.lstsq(0 * a, a @ x)
+    assert zero.rank.item() == 0 and bool((zero.solution == 0).all())
+    for scale in (2.0 ** (trt.finfo(dtype).bits - 1), 2.0 ** -(trt.finfo(dtype).bits - 1)):
+        full = drawn(60, 40, dtype=dtype, seed=7)
+        near(linalg.lstsq(full * scale, full @ x).solution * scale, x, 10)
+
+
 @every
 def test_pseudoinverses(dtype: Any) -> None:
     for a in (drawn(2, 5, 3, dtype=dtype), drawn(2, 3, 5, dtype=dtype), drawn(2, 5, 2, dtype=dtype) @ drawn(2, 2, 4, dtype=dtype)):
