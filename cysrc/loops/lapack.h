@@ -12,7 +12,7 @@
 #include "linalg_job.h"
 
 enum {
-  GETRF, GETRS, GETRI, POTRF, POTRS, POTRI, TRSM, GEQRF, ORGQR, ORMQR, SYEVD, GEEV, GESDD, GELS, GELSY, GELSD, GELSS, SYTRF, SYTRS, HETRF, HETRS,
+  GETRF, GETRS, GETRI, POTRF, POTRS, POTRI, TRSM, GEQRF, ORGQR, ORMQR, SYEVD, GEEV, GESDD, GELS, GELSY, GELSD, GELSS, SYTRF, SYTRS, HETRF, HETRS, STERF, STEDC, LAIC1, TZRZF, ORMRZ,
   TRT_ROUTINES
 };
 static void* trt_lapack[TRT_ROUTINES][4];
@@ -23,12 +23,15 @@ static const char* trt_lapack_open(const char* path) {
   static const char* const names[TRT_ROUTINES][2] = {
     {"getrf", "getrf"}, {"getrs", "getrs"}, {"getri", "getri"}, {"potrf", "potrf"}, {"potrs", "potrs"}, {"potri", "potri"}, {"trsm", "trsm"},
     {"geqrf", "geqrf"}, {"orgqr", "ungqr"}, {"ormqr", "unmqr"}, {"syevd", "heevd"}, {"geev", "geev"}, {"gesdd", "gesdd"}, {"gels", "gels"},
-    {"gelsy", "gelsy"}, {"gelsd", "gelsd"}, {"gelss", "gelss"}, {"sytrf", "sytrf"}, {"sytrs", "sytrs"}, {"sytrf", "hetrf"}, {"sytrs", "hetrs"}};
+    {"gelsy", "gelsy"}, {"gelsd", "gelsd"}, {"gelss", "gelss"}, {"sytrf", "sytrf"}, {"sytrs", "sytrs"}, {"sytrf", "hetrf"}, {"sytrs", "hetrs"},
+    {"sterf", "sterf"}, {"stedc", "stedc"}, {"laic1", "laic1"}, {"tzrzf", "tzrzf"}, {"ormrz", "unmrz"}};
+  /* those that are called for real matrices alone */
+  static const int real_only = STERF;
   static char symbol[32];
   void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!library) return dlerror();
   for (int r = 0; r < TRT_ROUTINES; r++)
-    for (int t = 0; t < 4; t++) {
+    for (int t = 0; t < (r < real_only ? 4 : 2); t++) {
       snprintf(symbol, sizeof symbol, "scipy_%c%s_", "sdcz"[t], names[r][t >= 2]);
       if (!(trt_lapack[r][t] = dlsym(library, symbol))) return symbol;
     }
@@ -138,6 +141,17 @@ static int trt_syevd(int t, char job, char uplo, int n, void* a, void* w, void* 
   return info;
 }
 
+/* A symmetric tridiagonal matrix of real type: its diagonal d becomes the eigenvalues, and z, unless NULL, (n, n), the eigenvectors. */
+static int trt_tridiagonal_eigenvalues(int t, int n, void* d, void* e, void* z, void* work, int lwork, int* iwork, int liwork) {
+  int info = 0, ld = LEADING(n);
+  char job = 'I';
+  if (!z) CALL(STERF, int_p, void*, void*, int*)(&n, d, e, &info);
+  else
+    CALL(STEDC, text_p, int_p, void*, void*, void*, int_p, void*, int_p, int*, int_p, int*, size_t)
+    (&job, &n, d, e, z, &ld, work, &lwork, iwork, &liwork, &info, 1);
+  return info;
+}
+
 /* Real types: w is n real parts, then n imaginary ones. v: (n, n) eigenvectors with job 'V'; rwork: complex types alone. */
 static int trt_geev(int t, char job, int n, void* a, void* w, void* v, void* work, int lwork, void* rwork) {
   int info = 0, ld = LEADING(n), one = 1;
@@ -193,6 +207,42 @@ static int trt_least_squares(int t, int routine, int m, int n, int k, void* a, v
     CALL(GELSS, int_p, int_p, int_p, void*, int_p, void*, int_p, void*, const void*, int*, void*, int_p, void*, int*)
     (&m, &n, &k, a, &lda, b, &ldb, s, rcond, rank, work, &lwork, rwork, &info);
   return info;
+}
+
+/* Real types: whether the largest and the smallest singular value of a triangle with one more column, the first i elements of `column` and its diagonal
+   element, stay within 1 / rcond of each other (Bischof 1990); then `values`, of both, and `vectors`, n elements each, become that triangle's. */
+static int trt_column_counts(int t, int i, int n, const void* column, double rcond, void* values, void* vectors) {
+  const size_t size = t ? 8 : 4;
+  const void* diagonal = (const char*)column + i * size;
+  double found[2], sine[2], cosine[2];
+  for (int which = 0; which < 2; which++) {       /* the largest, the smallest */
+    int job = which + 1;
+    CALL(LAIC1, int_p, int_p, const void*, const void*, const void*, const void*, void*, void*, void*)
+    (&job, &i, (char*)vectors + which * n * size, (char*)values + which * size, column, diagonal, found + which, sine + which, cosine + which);
+  }
+  if (t ? found[0] * rcond > found[1] : *(float*)found * (float)rcond > *(float*)(found + 1)) return 0;
+  for (int which = 0; which < 2; which++) {
+    char* x = (char*)vectors + which * n * size;
+    for (int j = 0; j < i; j++) {
+      if (t) ((double*)x)[j] *= sine[which];
+      else ((float*)x)[j] *= *(float*)(sine + which);
+    }
+    memcpy(x + i * size, cosine + which, size);
+    memcpy((char*)values + which * size, found + which, size);
+  }
+  return 1;
+}
+
+/* Real types: a, (m, n), m < n, upper trapezoidal, becomes (T 0) Y; c, (ldc, k), its first n rows, becomes Y' c. */
+static void trt_tzrzf(int t, int m, int n, void* a, void* tau, void* work, int lwork) {
+  int info = 0, lda = LEADING(m);
+  CALL(TZRZF, int_p, int_p, void*, int_p, void*, void*, int_p, int*)(&m, &n, a, &lda, tau, work, &lwork, &info);
+}
+static void trt_ormrz(int t, int m, int n, int k, const void* a, const void* tau, void* c, int ldc, void* work, int lwork) {
+  int info = 0, lda = LEADING(m), rest = n - m;
+  char left = 'L', transposed = 'T';
+  CALL(ORMRZ, text_p, text_p, int_p, int_p, int_p, int_p, const void*, int_p, const void*, void*, int_p, void*, int_p, int*, size_t, size_t)
+  (&left, &transposed, &n, &k, &m, &rest, a, &lda, tau, c, &ldc, work, &lwork, &info, 1, 1);
 }
 
 static int trt_ldl_factor(int t, int hermitian, int n, void* a, int* pivots, void* work, int lwork) {

@@ -67,6 +67,18 @@ KERNEL_INLINE void turn_f64(const f64* from, int64_t from_row, f64* to, int64_t 
             triangle_##T(p, n - half, t + half * (rs + cs), rs, cs, 0, unit, b + half, ldb, columns);                                            \
         }                                                                                                                                        \
     }                                                                                                                                            \
+    static void transpose_##T(int64_t rows, int64_t columns, const void* source, int64_t ldf, void* target, int64_t ldt) {                           \
+        const T* from = source;                                                                                                                      \
+        T* to = target;                                                                                                                              \
+        const int64_t high = rows / SIDE_##T * SIDE_##T, wide = columns / SIDE_##T * SIDE_##T;                                                       \
+        for (int64_t i = 0; i < high; i += SIDE_##T) {                                                                                               \
+            for (int64_t j = 0; j < wide; j += SIDE_##T) turn_##T(from + i * ldf + j, ldf, to + i + j * ldt, ldt);                                   \
+            for (int64_t j = wide; j < columns; j++)                                                                                                 \
+                for (int64_t k = i; k < i + SIDE_##T; k++) to[k + j * ldt] = from[k * ldf + j];                                                      \
+        }                                                                                                                                            \
+        for (int64_t i = high; i < rows; i++)                                                                                                        \
+            for (int64_t j = 0; j < columns; j++) to[i + j * ldt] = from[i * ldf + j];                                                               \
+    }                                                                                                                                                \
     static void swap_rows_##T(void* matrix, int64_t lda, int64_t columns, const int* pivots, int64_t count, int backwards) {                     \
         for (int64_t c = 0; c < columns; c++) {                                                                                                  \
             T* x = (T*)matrix + c * lda;                                                                                                         \
@@ -129,4 +141,4 @@ KERNEL_INLINE void turn_f64(const f64* from, int64_t from_row, f64* to, int64_t 
 DEFINE_BLOCKS(f32, fabsf)
 DEFINE_BLOCKS(f64, fabs)
 
-const trt_block_kernels ISA_NAME(trt_linalg_blocks)[] = {{lu_f32, triangle_f32, swap_rows_f32}, {lu_f64, triangle_f64, swap_rows_f64}};
+const trt_block_kernels ISA_NAME(trt_linalg_blocks)[] = {{lu_f32, triangle_f32, swap_rows_f32, transpose_f32}, {lu_f64, triangle_f64, swap_rows_f64, transpose_f64}};

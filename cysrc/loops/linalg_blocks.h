@@ -19,5 +19,7 @@ typedef struct {
   /* the (n, columns) matrix b becomes T^-1 b. Element (i, j) of T lies at i * rs + j * cs; the triangle above the diagonal counts, or that below it */
   void (*triangle)(trt_products* p, int64_t n, const void* t, int64_t rs, int64_t cs, int upper, int unit, void* b, int64_t ldb, int64_t columns);
   void (*swap_rows)(void* a, int64_t lda, int64_t columns, const int* pivots, int64_t count, int backwards);
+  /* to[i + j * ldt] = from[i * ldf + j], for any type of that size */
+  void (*transpose)(int64_t rows, int64_t columns, const void* from, int64_t ldf, void* to, int64_t ldt);
 } trt_block_kernels;
 #endif

@@ -229,6 +229,58 @@ def test_ormqr_multiplies_with_the_whole_q(dtype: Any, batch: tuple[int, ...], l
     near(trt.ormqr(*trt.geqrf(a), c, left, transpose), q @ c if left else c @ q)
 
 
+reals = pytest.mark.parametrize("dtype", [trt.float32, trt.float64])
+
+
+@reals
+@pytest.mark.parametrize(("m", "n"), [(8, 8), (9, 8), (31, 33), (33, 31), (64, 39), (70, 70), (97, 40), (40, 97), (261, 100), (150, 150)])
+def test_blocks_of_reflectors(dtype: Any, m: int, n: int) -> None:
+    """QR and products with Q on both sides of where blocks of reflectors, groups of columns and vectors of rows end; the same in a batch."""
+    a = drawn(m, n, dtype=dtype, seed=m)
+    for mode in ("reduced", "complete"):
+        q, r = linalg.qr(a, mode)
+        near(q @ r, a)
+        orthonormal(q)
+        near(r.triu(), r, 0)
+        batch = linalg.qr(a.expand(3, m, n), mode)
+        assert all(bool((x == q).all()) for x in batch.Q) and all(bool((x == r).all()) for x in batch.R)
+    near(linalg.qr(a, "r").R, linalg.qr(a).R, 0)
+    packed, tau = trt.geqrf(a)
+    near(packed.narrow(-2, 0, min(m, n)).triu(), linalg.qr(a).R, 0)
+    if m >= n:
+        near(linalg.householder_product(packed, tau), linalg.qr(a).Q)
+        few = linalg.householder_product(packed, tau[:9])
+        near(few[:, :9], linalg.qr(a[:, :9]).Q)
+        orthonormal(few)
+    q = linalg.qr(a, "complete").Q
+    c = drawn(m, 13, dtype=dtype, seed=4)
+    packed, tau = packed[:, : min(m, n)], tau[: min(m, n)]
+    near(trt.ormqr(packed, tau, c), q @ c)
+    near(trt.ormqr(packed, tau, c, True, True), q.mT @ c)
+    near(trt.ormqr(packed, tau, c.mT, False), c.mT @ q)
+    near(trt.ormqr(packed, tau, c.mT, False, True), c.mT @ q.mT)
+
+
+@reals
+def test_reflectors_of_numbers_at_the_ends_of_the_range(dtype: Any) -> None:
+    """Squares that underflow or overflow are had in other units; columns of zeros are no reflection, and NaN stays."""
+    limits = trt.finfo(dtype)
+    a = drawn(20, 12, dtype=dtype)
+    a[:, 5] = 0
+    a[7] = 0
+    for scale in (2.0**-limits.bits, 2.0 ** (limits.bits - 1), limits.tiny * 2, limits.max / 64):
+        q, r = linalg.qr(a * scale)
+        orthonormal(q)
+        near(q @ (r / scale), a)
+    one = trt.zeros(20, 12, dtype=dtype)
+    one.diagonal().fill_(1)
+    one[19, 0] = limits.tiny  # its square is nothing beside 1
+    q, r = linalg.qr(one)
+    near(q @ r, one)
+    a[3, 3] = math.nan
+    assert bool(linalg.qr(a).R.isnan().any())
+
+
 @every
 @batches
 @square_sizes
@@ -242,6 +294,41 @@ def test_eigenvalues_of_hermitian_matrices(dtype: Any, batch: tuple[int, ...], n
     orthonormal(v)
     near(linalg.eigvalsh(a, uplo), w)
     assert all(x <= y for row in w.reshape(-1, n).tolist() for x, y in zip(row, row[1:])) if n else True
+
+
+@reals
+@pytest.mark.parametrize("n", [8, 9, 15, 16, 17, 31, 33, 50, 64, 97, 128, 200, 261])
+def test_symmetric_matrices_by_blocks_of_reflectors(dtype: Any, n: int) -> None:
+    """On both sides of where blocks, groups of columns and vectors of rows end; one triangle is read; the same in a batch, and with values alone."""
+    a = drawn(n, n, dtype=dtype, seed=n)
+    for uplo in ("L", "U"):
+        triangle = a.tril() if uplo == "L" else a.triu()
+        whole = triangle + triangle.mT - trt.diag(a.diagonal())
+        w, v = linalg.eigh(a, uplo)
+        near((v * w) @ v.mT, whole, 4)
+        orthonormal(v)
+        near(linalg.eigvalsh(a, uplo), w, 4)
+        batch = linalg.eigh(a.expand(3, n, n), uplo)
+        assert all(bool((x == w).all()) for x in batch.eigenvalues) and all(bool((x == v).all()) for x in batch.eigenvectors)
+        by_columns = linalg.eigh(a.mT.contiguous().mT, uplo)
+        assert bool((by_columns.eigenvalues == w).all()) and bool((by_columns.eigenvectors == v).all())
+
+
+@reals
+def test_symmetric_matrices_with_little_to_reduce(dtype: Any) -> None:
+    """Zeros, multiples of one, diagonals, matrices of low rank or of blocks, and numbers at the ends of the range."""
+    n, limits = 40, trt.finfo(dtype)
+    low = drawn(n, 2, dtype=dtype)
+    blocks = trt.block_diag(positive(7, 7, dtype=dtype), trt.eye(12, dtype=dtype), positive(21, 21, dtype=dtype))
+    one = trt.eye(n, dtype=dtype)
+    for a in (0 * one, 3 * one, trt.diag(drawn(n, dtype=dtype)), low @ low.mT, blocks, trt.ones(n, n, dtype=dtype)):
+        w, v = linalg.eigh(a)
+        near((v * w) @ v.mT, a, 10)
+        orthonormal(v)
+        for scale in (2.0 ** (limits.bits - 1), 2.0 ** (limits.bits // 2), 2.0 ** -(limits.bits - 1)):
+            w, v = linalg.eigh(a * scale)
+            near((v * (w / scale)) @ v.mT, a, 10)
+            orthonormal(v)
 
 
 @every
@@ -279,6 +366,41 @@ def test_least_squares_of_a_deficient_matrix_is_the_shortest() -> None:
         found = linalg.lstsq(a, b, rcond=1e-10, driver=driver)
         assert found.rank.item() == 2
         near(found.solution, linalg.pinv(a, rtol=1e-10) @ b, 100)
+
+
+@reals
+@pytest.mark.parametrize(("m", "n"), [(8, 8), (20, 9), (9, 20), (50, 33), (33, 50), (100, 64), (64, 131), (261, 100), (90, 90)])
+def test_least_squares_by_pivoted_blocks(dtype: Any, m: int, n: int) -> None:
+    """Of full rank, and of a rank that is lower by a column or much: PyTorch's rank and the shortest solution; the same in a batch and by columns."""
+    least = min(m, n)
+    single = dtype == trt.float32
+    for rank in (least, least - 1, 5):
+        u, v = linalg.qr(drawn(m, rank, seed=m)).Q, linalg.qr(drawn(n, rank, seed=n + 1)).Q
+        a64 = (u * trt.linspace(1, 3, rank, dtype=trt.float64)) @ v.mT
+        a64 = a64 * trt.linspace(1, 9, n, dtype=trt.float64)[trt.randperm(n)] if rank == least else a64
+        a, b = a64.to(dtype), drawn(m, 9, dtype=dtype, seed=4)
+        found = linalg.lstsq(a, b, rcond=1e-4 if single else 1e-9)
+        assert found.rank.item() == rank
+        near(found.solution, (linalg.pinv(a64, rtol=1e-6) @ b.double()).to(dtype), 10)
+        near(linalg.lstsq(a, b[:, :1], rcond=1e-4 if single else 1e-9).solution, found.solution[:, :1], 1)
+        for same in (linalg.lstsq(a.expand(2, m, n), b.expand(2, m, 9), rcond=1e-4 if single else 1e-9).solution[1],
+                     linalg.lstsq(a.mT.contiguous().mT, b.mT.contiguous().mT, rcond=1e-4 if single else 1e-9).solution):
+            assert bool((same == found.solution).all())
+
+
+@reals
+def test_least_squares_where_norms_lose_their_digits(dtype: Any) -> None:
+    """Nearly parallel columns: what is left of their norms is had again, so that pivots and the rank are right. Zeros; numbers at the ends of the range."""
+    a = drawn(60, 1, dtype=dtype) + (1e-3 if dtype == trt.float32 else 1e-9) * drawn(60, 40, dtype=dtype, seed=5)
+    x = drawn(40, 3, dtype=dtype, seed=6)
+    found = linalg.lstsq(a, a @ x)
+    assert found.rank.item() == 40
+    near(a @ found.solution, a @ x, 10)
+    zero = linalg.lstsq(0 * a, a @ x)
+    assert zero.rank.item() == 0 and bool((zero.solution == 0).all())
+    for scale in (2.0 ** (trt.finfo(dtype).bits - 1), 2.0 ** -(trt.finfo(dtype).bits - 1)):
+        full = drawn(60, 40, dtype=dtype, seed=7)
+        near(linalg.lstsq(full * scale, full @ x).solution * scale, x, 10)
 
 
 @every

@@ -443,6 +443,8 @@ def test_every_way_through_a_product_agrees_with_the_definition(dtype, layout):
     shapes = [(m, n, k) for m in ROWS_AND_COLUMNS for n in ROWS_AND_COLUMNS for k in (1, 5, 40)]
     shapes += [(m, n, k) for m, n in ((3, 100), (5, 12), (33, 70)) for k in (255, 256, 257, 600)]
     shapes += [(64, 48, 8192), (7, 128, 12289), (129, 100, 300), (100, 300, 129)]
+    # on both sides of where tiles over operands as they lie end with AVX-512
+    shapes += [(17, 300, 200), (33, 1000, 64), (200, 13, 900), (121, 70, 300), (64, 256, 193), (18, 21, 2048), (18, 81, 2049), (150, 150, 150), (163, 160, 161)]
     for m, n, k in shapes:
         a, b, c = rng.standard_normal((m, k)), rng.standard_normal((k, n)), rng.standard_normal((m, n))
         ta = trt.tensor(a if layout[0] == "n" else a.T.copy(), dtype=getattr(trt, dtype))

@@ -1,7 +1,7 @@
 """Linear algebra on the CPU: LAPACK, one matrix of the batch per call and thread, so that bits do not depend on how many there are; small matrices by
 loops/linalg.c. Each routine has a function for one matrix and, in `prepare`, what it needs to work in."""
 from libc.limits cimport INT_MAX
-from libc.math cimport hypot, log
+from libc.math cimport fabs, hypot, isfinite, log
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
@@ -27,6 +27,7 @@ cdef extern from "lapack.h" nogil:
     enum:
         LAPACK_GELS "GELS"
         LAPACK_GELSD "GELSD"
+        LAPACK_GELSY "GELSY"
     ctypedef struct trt_linalg_table:
         pass
     const trt_linalg_table* trt_small
@@ -50,10 +51,14 @@ cdef extern from "lapack.h" nogil:
     int trt_orgqr(int t, int m, int n, int k, void* a, const void* tau, void* work, int lwork)
     int trt_ormqr(int t, char side, char trans, int m, int n, int k, const void* a, const void* tau, void* c, void* work, int lwork)
     int trt_syevd(int t, char job, char uplo, int n, void* a, void* w, void* work, int lwork, void* rwork, int lrwork, int* iwork, int liwork)
+    int trt_tridiagonal_eigenvalues(int t, int n, void* d, void* e, void* z, void* work, int lwork, int* iwork, int liwork)
     int trt_geev(int t, char job, int n, void* a, void* w, void* v, void* work, int lwork, void* rwork)
     int trt_gesdd(int t, char job, int m, int n, void* a, void* s, void* u, void* vt, int ldvt, void* work, int lwork, void* rwork, int* iwork)
     int trt_least_squares(int t, int routine, int m, int n, int k, void* a, void* b, void* s, int* pivots, double tolerance, int* rank, void* work, int lwork,
                           void* rwork, int* iwork)
+    bint trt_column_counts(int t, int i, int n, const void* column, double rcond, void* values, void* vectors)
+    void trt_tzrzf(int t, int m, int n, void* a, void* tau, void* work, int lwork)
+    void trt_ormrz(int t, int m, int n, int k, const void* a, const void* tau, void* c, int ldc, void* work, int lwork)
     int trt_ldl_factor(int t, int hermitian, int n, void* a, int* pivots, void* work, int lwork)
     int trt_ldl_solve(int t, int hermitian, int n, int k, const void* a, const int* pivots, void* b)
 
@@ -76,6 +81,7 @@ cdef extern from "linalg_blocks.h" nogil:
         int (*lu)(trt_products* p, int64_t m, int64_t n, void* a, int64_t lda, int* pivots) noexcept nogil
         void (*triangle)(trt_products* p, int64_t n, const void* t, int64_t rs, int64_t cs, bint upper, bint unit, void* b, int64_t ldb, int64_t columns) noexcept nogil
         void (*swap_rows)(void* a, int64_t lda, int64_t columns, const int* pivots, int64_t count, bint backwards) noexcept nogil
+        void (*transpose)(int64_t rows, int64_t columns, const void* source, int64_t ldf, void* to, int64_t ldt) noexcept nogil
 
 cdef extern from *:
     """
@@ -87,10 +93,34 @@ cdef extern from *:
 
 cdef const trt_block_kernels* BLOCKS = trt_linalg_blocks()
 
+cdef extern from "linalg_reflectors.h" nogil:
+    enum:
+        REFLECTOR_BLOCK, REFLECTOR_ROWS
+    ctypedef struct trt_reflector_kernels:
+        double (*largest)(int64_t n, const void* x) noexcept nogil
+        int64_t (*work_size)(int64_t rows) noexcept nogil
+        void (*qr)(int64_t m, int64_t n, void* a, int64_t lda, void* tau, void* triangles, void* work) noexcept nogil
+        void (*generate_q)(int64_t m, int64_t n, int64_t k, void* q, int64_t ldq, const void* tau, const void* triangles, void* work) noexcept nogil
+        void (*multiply_q)(bint transposed, int64_t m, int64_t n, int64_t k, const void* a, int64_t lda, const void* tau, void* c, int64_t ldc, void* work) noexcept nogil
+        void (*tridiagonal)(int64_t n, void* a, int64_t lda, void* d, void* e, void* tau, void* work) noexcept nogil
+        int64_t (*pivoted_work_size)(int64_t m, int64_t n) noexcept nogil
+        void (*pivoted_qr)(int64_t m, int64_t n, void* a, int64_t lda, void* tau, int* pivots, void* work) noexcept nogil
+
+cdef extern from *:
+    """
+    #include "isa.h"
+    #include "linalg_reflectors.h"
+    ISA_TABLE(trt_reflector_kernels, trt_linalg_reflectors)
+    """
+    const trt_reflector_kernels* trt_linalg_reflectors()
+
+cdef const trt_reflector_kernels* REFLECTORS = trt_linalg_reflectors()
+
 cdef enum:
     THREAD_WORK = 1 << 16        # multiplications worth another thread: some 10 us
     BLOCKED = 48                 # rows of real matrices from which on LU and triangular systems are blocks and GEMMs (loops/linalg_blocks.c)
     RIGHT_SIDES = 8              # of a system, from which on that is so
+    REFLECTED = 8                # reflectors of real matrices from which on they are blocks of loops/linalg_reflectors.c
     BLOCK = 64                   # columns that LAPACK treats at a time, at most: sizes its workspaces
 
 ctypedef int (*one_matrix)(Job* w, int64_t i, char* scratch) noexcept nogil
@@ -116,9 +146,17 @@ cdef inline char* result_item(Job* w, int j, int64_t i) noexcept nogil:
     return w.out[j] + i * w.step[j]
 
 
-cdef inline void take(Job* w, const trt_stack* s, int64_t i, char* to) noexcept nogil:
+cdef void take(Job* w, const trt_stack* s, int64_t i, char* to) noexcept nogil:
     """Matrix i of an input as a dense column-major one."""
-    trt_copy_matrix(w.size, s.rows, s.cols, to, 1, s.rows, trt_stack_item(s, i, w.size), s.rs, s.cs)
+    take_strided(w, s.rows, s.cols, trt_stack_item(s, i, w.size), s.rs, s.cs, to, s.rows)
+
+
+cdef void take_strided(Job* w, int64_t rows, int64_t cols, const char* source, int64_t rs, int64_t cs, char* to, int64_t ld) noexcept nogil:
+    """A matrix of any strides as a column-major one."""
+    if cs == 1 and rs != 1 and w.size <= 8:
+        BLOCKS[1 if w.size == 8 else 0].transpose(rows, cols, source, rs, to, ld)
+    else:
+        trt_copy_matrix(w.size, rows, cols, to, 1, ld, source, rs, cs)
 
 
 cdef inline const char* dense_item(Job* w, const trt_stack* s, int64_t i, char* scratch) noexcept nogil:
@@ -155,6 +193,31 @@ cdef int reserve(Job* w, int j, int64_t nbytes) noexcept:
     w.part[j] = w.scratch
     w.scratch += (nbytes + 31) // 16 * 16
     return 0
+
+
+cdef inline bint reflected(const Job* w, int64_t reflectors) noexcept nogil:
+    return w.t < 2 and reflectors >= REFLECTED
+
+
+cdef inline int64_t reflector_bytes(const Job* w, int64_t rows) noexcept nogil:
+    return REFLECTORS[w.t & 1].work_size(rows) * w.size + 64
+
+
+cdef inline int64_t padded_rows(const Job* w, int64_t n) noexcept nogil:
+    """Rows of a matrix that becomes tridiagonal, or has its columns pivoted: columns begin at boundaries of 64 bytes, and not whole pages apart, where they would share sets of
+    the cache."""
+    cdef int64_t rows = (n + REFLECTOR_ROWS - 1) // REFLECTOR_ROWS * REFLECTOR_ROWS
+    return rows + REFLECTOR_ROWS if rows * w.size % 1024 == 0 else rows
+
+
+cdef void clear_padding(const Job* w, int64_t m, int64_t n, char* a, int64_t rows) noexcept nogil:
+    cdef int64_t j
+    for j in range(n):
+        memset(a + (j * rows + m) * w.size, 0, (rows - m) * w.size)
+
+
+cdef inline char* aligned(char* work) noexcept nogil:
+    return work + (-<int64_t>work & 63)
 
 
 # ---- LU and triangles by blocks ----------------------------------------------------------------------------------------
@@ -400,16 +463,25 @@ cdef int qr_one(Job* w, int64_t i, char* scratch) noexcept nogil:
     cdef char* work = scratch + w.part[2]
     cdef char* q = result_item(w, 0, i)
     cdef char* r = result_item(w, 1, i)
+    cdef char* triangles = NULL
     cdef int64_t c, rows = w.k, size = w.size
     cdef int info
     take(w, &w.a, i, a)
-    info = trt_geqrf(w.t, w.m, w.n, a, tau, work, w.lwork)
+    if reflected(w, min(w.m, w.n)):
+        info = 0
+        triangles = scratch + w.part[3] if w.flag else NULL
+        REFLECTORS[w.t].qr(w.m, w.n, a, w.m, tau, triangles, aligned(work))
+    else:
+        info = trt_geqrf(w.t, w.m, w.n, a, tau, work, w.lwork)
     for c in range(w.n):
         memcpy(r + c * rows * size, a + c * w.m * size, min(c + 1, rows) * size)
         if c + 1 < rows:
             memset(r + (c * rows + c + 1) * size, 0, (rows - c - 1) * size)
     if w.flag and info == 0:
         memcpy(q, a, <int64_t>w.m * min(w.n, w.k) * size)
+        if triangles != NULL:
+            REFLECTORS[w.t].generate_q(w.m, w.k, min(w.m, w.n), q, w.m, tau, triangles, aligned(work))
+            return 0
         info = trt_orgqr(w.t, w.m, w.k, min(w.m, w.n), q, tau, work, w.lwork)
     return info
 
@@ -417,6 +489,9 @@ cdef int qr_one(Job* w, int64_t i, char* scratch) noexcept nogil:
 cdef int geqrf_one(Job* w, int64_t i, char* scratch) noexcept nogil:
     cdef char* a = result_item(w, 0, i)
     take(w, &w.a, i, a)
+    if reflected(w, min(w.m, w.n)):
+        REFLECTORS[w.t].qr(w.m, w.n, a, w.m, result_item(w, 1, i), NULL, aligned(scratch))
+        return 0
     return trt_geqrf(w.t, w.m, w.n, a, result_item(w, 1, i), scratch, w.lwork)
 
 
@@ -424,23 +499,73 @@ cdef int householder_one(Job* w, int64_t i, char* scratch) noexcept nogil:
     cdef char* q = result_item(w, 0, i)
     take(w, &w.a, i, q)
     take(w, &w.b, i, scratch + w.part[1])
+    if reflected(w, w.k):
+        REFLECTORS[w.t].generate_q(w.m, w.n, w.k, q, w.m, scratch + w.part[1], NULL, aligned(scratch + w.part[0]))
+        return 0
     return trt_orgqr(w.t, w.m, w.n, w.k, q, scratch + w.part[1], scratch + w.part[0], w.lwork)
 
 
 cdef int ormqr_one(Job* w, int64_t i, char* scratch) noexcept nogil:
     cdef char* c = result_item(w, 0, i)
+    cdef char* turned = scratch + w.part[3]
+    cdef const char* a
+    cdef const char* tau = scratch + w.part[1]
     take(w, &w.b, i, scratch + w.part[1])
+    a = dense_item(w, &w.a, i, scratch + w.part[2])
+    if reflected(w, w.k) and w.side == b"L":
+        take(w, &w.c, i, c)
+        REFLECTORS[w.t].multiply_q(w.trans != b"N", w.m, w.n, w.k, a, w.m, tau, c, w.m, aligned(scratch + w.part[0]))
+        return 0
+    if reflected(w, w.k):
+        # C Q is the transpose of Q' C'
+        trt_copy_matrix(w.size, w.n, w.m, turned, 1, w.n, trt_stack_item(&w.c, i, w.size), w.c.cs, w.c.rs)
+        REFLECTORS[w.t].multiply_q(w.trans == b"N", w.n, w.m, w.k, a, w.n, tau, turned, w.n, aligned(scratch + w.part[0]))
+        trt_copy_matrix(w.size, w.m, w.n, c, 1, w.m, turned, w.n, 1)
+        return 0
     take(w, &w.c, i, c)
-    return trt_ormqr(w.t, w.side, w.trans, w.m, w.n, w.k, dense_item(w, &w.a, i, scratch + w.part[2]), scratch + w.part[1], c, scratch + w.part[0], w.lwork)
+    return trt_ormqr(w.t, w.side, w.trans, w.m, w.n, w.k, a, tau, c, scratch + w.part[0], w.lwork)
 
 
 cdef int eigh_one(Job* w, int64_t i, char* scratch) noexcept nogil:
     cdef char* v = result_item(w, 1, i) if w.flag else scratch + w.part[3]
+    cdef double largest
     take(w, &w.a, i, v)
-    if not trt_all_finite(w.t, <int64_t>w.n * w.n, v):
+    if reflected(w, w.n):
+        largest = REFLECTORS[w.t].largest(<int64_t>w.n * w.n, v)
+        if not isfinite(largest):
+            return NOT_FINITE
+        if is_safe(w, largest):
+            return symmetric_eigenvalues(w, i, scratch)
+    elif not trt_all_finite(w.t, <int64_t>w.n * w.n, v):
         return NOT_FINITE
     return trt_syevd(w.t, b"V" if w.flag else b"N", w.uplo, w.n, v, result_item(w, 0, i), scratch + w.part[0], w.lwork, scratch + w.part[1], w.k,
                      <int*>(scratch + w.part[2]), w.liwork)
+
+
+cdef inline bint is_safe(const Job* w, double largest) noexcept nogil:
+    """Whether the largest element is one that LAPACK's drivers would not scale: products of elements neither overflow nor vanish."""
+    return largest == 0 or (1e-140 < largest < 1e140 if w.t else 1e-14 < largest < 1e14)
+
+
+cdef int symmetric_eigenvalues(Job* w, int64_t i, char* scratch) noexcept nogil:
+    """A becomes tridiagonal by reflectors, LAPACK finds that matrix's eigenvalues and vectors, and the reflectors turn these into A's."""
+    cdef const trt_reflector_kernels* reflectors = REFLECTORS + (w.t & 1)
+    cdef int64_t n = w.n, size = w.size, rows = padded_rows(w, w.n)
+    cdef char* values = result_item(w, 0, i)
+    cdef char* vectors = result_item(w, 1, i) if w.flag else NULL
+    cdef char* a = aligned(scratch + w.part[3])
+    cdef char* off_diagonal = scratch + w.part[4]
+    cdef char* tau = off_diagonal + n * size
+    cdef char* work = aligned(scratch + w.part[5])
+    cdef int info
+    # the upper triangle is the lower one of the transpose
+    take_strided(w, n, n, trt_stack_item(&w.a, i, w.size), w.a.rs if w.uplo == b"L" else w.a.cs, w.a.cs if w.uplo == b"L" else w.a.rs, a, rows)
+    clear_padding(w, n, n, a, rows)
+    reflectors.tridiagonal(n, a, rows, values, off_diagonal, tau, work)
+    info = trt_tridiagonal_eigenvalues(w.t, w.n, values, off_diagonal, vectors, scratch + w.part[0], w.lwork, <int*>(scratch + w.part[2]), w.liwork)
+    if vectors != NULL and info == 0:
+        reflectors.multiply_q(False, n - 1, n, n - 1, a + size, rows, tau, vectors + size, n, work)
+    return info
 
 
 cdef int eig_one(Job* w, int64_t i, char* scratch) noexcept nogil:
@@ -499,16 +624,41 @@ cdef int svd_one(Job* w, int64_t i, char* scratch) noexcept nogil:
     return NOT_FINITE if info < 0 else info
 
 
+cdef inline bint pivoted(const Job* w) noexcept nogil:
+    """Whether least squares are by our QR with pivots."""
+    return w.flag == LAPACK_GELSY and reflected(w, min(w.m, w.n))
+
+
+cdef inline char* padded_part(const Job* w, char* scratch) noexcept nogil:
+    """Where pivoted_least_squares has A with padded columns: behind R, 3 vectors and 2 numbers."""
+    return aligned(scratch + w.part[0] + (<int64_t>w.m * w.n + 3 * max(w.m, w.n) + 2) * w.size)
+
+
 cdef int least_squares_one(Job* w, int64_t i, char* scratch) noexcept nogil:
     """flag: the routine. Results: X, rank, singular values."""
     cdef char* a = scratch + w.part[0]
     cdef char* b = scratch + w.part[1]
     cdef char* x = result_item(w, 0, i)
+    cdef char* padded = padded_part(w, scratch)
+    cdef bint safe = False
     cdef int64_t rows = max(w.m, w.n)
     cdef int rank = 0, info
-    take(w, &w.a, i, a)
+    if pivoted(w):
+        # finite, and with no need to be scaled
+        take_strided(w, w.m, w.n, trt_stack_item(&w.a, i, w.size), w.a.rs, w.a.cs, padded, padded_rows(w, w.m))
+        clear_padding(w, w.m, w.n, padded, padded_rows(w, w.m))
+        safe = is_safe(w, REFLECTORS[w.t].largest(padded_rows(w, w.m) * w.n, padded))
+    if not safe:
+        take(w, &w.a, i, a)
     memset(b, 0, rows * w.k * w.size)
     trt_copy_matrix(w.size, w.m, w.k, b, 1, rows, trt_stack_item(&w.b, i, w.size), w.b.rs, w.b.cs)
+    if safe and is_safe(w, REFLECTORS[w.t].largest(rows * w.k, b)):
+        rank = pivoted_least_squares(w, scratch, padded)
+        trt_copy_matrix(w.size, w.n, w.k, x, 1, w.n, b, 1, rows)
+        (<int64_t*>result_item(w, 1, i))[0] = rank
+        return 0
+    if safe:
+        take(w, &w.a, i, a)
     if not trt_all_finite(w.t, <int64_t>w.m * w.n, a) or not trt_all_finite(w.t, rows * w.k, b):
         return NOT_FINITE
     memset(scratch + w.part[4], 0, <int64_t>w.n * 4)
@@ -517,6 +667,48 @@ cdef int least_squares_one(Job* w, int64_t i, char* scratch) noexcept nogil:
     trt_copy_matrix(w.size, w.n, w.k, x, 1, w.n, b, 1, rows)
     (<int64_t*>result_item(w, 1, i))[0] = rank
     return info
+
+
+cdef int pivoted_least_squares(Job* w, char* scratch, char* a) noexcept nogil:
+    """gelsy: A P = Q R; R's leading columns that are independent, and the shortest solution of their rows. b becomes X in place; returns the rank."""
+    cdef const trt_reflector_kernels* reflectors = REFLECTORS + (w.t & 1)
+    cdef int64_t m = w.m, n = w.n, k = w.k, size = w.size, rows = padded_rows(w, m), ldb = max(m, n), least = min(m, n), c, j
+    cdef char* dense = scratch + w.part[0]
+    cdef char* b = scratch + w.part[1]
+    cdef char* lapack = scratch + w.part[2]
+    cdef int* pivots = <int*>(scratch + w.part[4])
+    cdef char* tau = dense + m * n * size
+    cdef char* vectors = tau + ldb * size
+    cdef char* values = vectors + 2 * ldb * size
+    cdef char* work = a + rows * n * size
+    cdef int rank = 0
+    reflectors.pivoted_qr(m, n, a, rows, tau, pivots, work)
+    if real_item(w, a, 0) != 0:
+        trt_put(w.t, values, 0, fabs(real_item(w, a, 0)), 0)
+        trt_put(w.t, values, 1, fabs(real_item(w, a, 0)), 0)
+        trt_put(w.t, vectors, 0, 1, 0)
+        trt_put(w.t, vectors, least, 1, 0)
+        rank = 1
+        while rank < least and trt_column_counts(w.t, rank, <int>least, a + rank * rows * size, w.tolerance, values, vectors):
+            rank += 1
+    reflectors.multiply_q(True, m, k, least, a, rows, tau, b, ldb, work)
+    trt_copy_matrix(w.size, rank, n, dense, 1, rank, a, 1, rows)
+    if 0 < rank < n:
+        trt_tzrzf(w.t, rank, w.n, dense, vectors, lapack, w.lwork)
+    # the right sides with no rows between
+    trt_copy_matrix(w.size, rank, k, work, 1, rank, b, 1, ldb)
+    if rank:
+        solve_triangle(w.t, b"L", b"U", b"N", b"N", rank, k, dense, work)
+    for c in range(k):
+        memcpy(b + c * ldb * size, work + c * rank * size, rank * size)
+        memset(b + (c * ldb + rank) * size, 0, (n - rank) * size)
+    if 0 < rank < n:
+        trt_ormrz(w.t, rank, w.n, w.k, dense, vectors, b, <int>ldb, lapack, w.lwork)
+    for c in range(k):
+        for j in range(n):
+            memcpy(work + (pivots[j] - 1) * size, b + (c * ldb + j) * size, size)
+        memcpy(b + c * ldb * size, work, n * size)
+    return rank
 
 
 # ---- Jobs ----------------------------------------------------------------------------------------------------------
@@ -569,22 +761,24 @@ cdef double prepare(Job* w, int routine) except -1:
         w.lwork = workspace(columns)
         reserve(w, 0, m * n * size)
         reserve(w, 1, least * size)
-        reserve(w, 2, w.lwork * size)
+        reserve(w, 2, reflector_bytes(w, m) if reflected(w, least) else w.lwork * size)
+        reserve(w, 3, (least + REFLECTOR_BLOCK) * REFLECTOR_BLOCK * size if w.flag and reflected(w, least) else 0)
         return 2.0 * m * columns * least
     if routine == GEQRF:
         w.lwork = workspace(n)
-        w.scratch = w.lwork * size
+        w.scratch = reflector_bytes(w, m) if reflected(w, least) else w.lwork * size
         return 2.0 * m * n * least
     if routine == HOUSEHOLDER:
         w.lwork = workspace(n)
-        reserve(w, 0, w.lwork * size)
+        reserve(w, 0, reflector_bytes(w, m) if reflected(w, k) else w.lwork * size)
         reserve(w, 1, k * size)
         return 2.0 * m * n * k
     if routine == ORMQR:
         w.lwork = workspace(n if w.side == b"L" else m) + BLOCK * (BLOCK + 1)
-        reserve(w, 0, w.lwork * size)
+        reserve(w, 0, reflector_bytes(w, m if w.side == b"L" else n) if reflected(w, k) else w.lwork * size)
         reserve(w, 1, k * size)
         reserve(w, 2, (m if w.side == b"L" else n) * k * size)
+        reserve(w, 3, m * n * size if reflected(w, k) and w.side != b"L" else 0)
         return 2.0 * m * n * k
     if routine == EIGH:
         # what the documentation of syevd and heevd asks for, and room for blocks in the reduction to tridiagonal form
@@ -594,7 +788,9 @@ cdef double prepare(Job* w, int routine) except -1:
         reserve(w, 0, w.lwork * size)
         reserve(w, 1, w.k * size if w.t >= 2 else 0)
         reserve(w, 2, w.liwork * 4)
-        reserve(w, 3, n * n * size if not w.flag else 0)
+        reserve(w, 3, padded_rows(w, w.n) * n * size + 64 if reflected(w, n) else n * n * size if not w.flag else 0)
+        reserve(w, 4, 2 * n * size)
+        reserve(w, 5, reflector_bytes(w, n) if reflected(w, n) else 0)
         return 4.0 * n * n * n
     if routine == EIG:
         with nogil:
@@ -629,7 +825,12 @@ cdef double prepare(Job* w, int routine) except -1:
     w.lwork = trt_work_size(w.t, needed)
     # gelsy and gelss of complex matrices say in their documentation how many real numbers they need, gelsd answers
     w.liwork = max(trt_work_size(w.t & 1, real_needed) if w.flag == LAPACK_GELSD else 0, <int>max(2 * n, 5 * least))
-    reserve(w, 0, m * n * size)
+    columns = m * n * size
+    if pivoted(w):
+        # R, reflectors' factors, the estimates of singular values; A with padded columns; what the steps after it work in
+        columns += (3 * max(m, n) + 2) * size + 64 + padded_rows(w, m) * n * size + max(
+            REFLECTORS[w.t].pivoted_work_size(m, n) * size, reflector_bytes(w, m), max(least * k, n) * size)
+    reserve(w, 0, columns)
     reserve(w, 1, max(m, n) * k * size)
     reserve(w, 2, w.lwork * size)
     reserve(w, 3, w.liwork * size if w.t >= 2 else 0)

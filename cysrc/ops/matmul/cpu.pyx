@@ -48,15 +48,21 @@ cdef extern from *:
     """
     #include "isa.h"
     ISA_TABLE(trt_matmul_table, trt_matmul)
+    static int has_tall_tiles(void) { return isa_level() == ISA_AVX512; }
     _Static_assert(NARROW == 16, "a bias of so many elements is held in Gemm.bias_row");
     """
     const trt_matmul_table* trt_matmul()
+    bint has_tall_tiles()
 
 cdef const trt_matmul_table* LOOPS = trt_matmul()
+cdef bint TALL_TILES = has_tall_tiles()
 
 cdef enum:
     TINY_WORK = 64               # multiplications of an item of a batch up to which plain loops beat the call of a tile
     TILES_WORK = 1 << 19         # multiplications up to which tiles over operands as they lie beat the packed GEMM
+    TALL_TILES_WORK = 3 << 20    # the same where tiles have eight rows of two 64-byte vectors, and B's rows are contiguous,
+    TALL_TILES_WORK_F32 = 1 << 22
+    TALL_TILES_DEPTH = 2048      # up to this depth
     FEW = 4                      # rows or columns of which a tile is mostly empty:
     FEW_WORK = 1 << 12           # up to so many multiplications it is still faster
     TINY_COMPLEX_WORK = 1024     # the same for complex64, whose own loop is plain
@@ -387,6 +393,8 @@ cdef int choose_way(const Gemm* g, int64_t work) noexcept nogil:
     if work <= TILES_WORK and b_transposed and g.m > FEW and g.n > SKINNY and g.k >= 16 and work > TURNED_WORK:
         return WAY_PACKED        # tiles pack a transposed B slowly
     if work <= (TILES_WORK if g.m > FEW and g.n > FEW else FEW_WORK) or g.m > FEW and g.m <= ROW_SKINNY and g.mb.cs == 1 and work <= 4 * TILES_WORK:
+        return WAY_TILES
+    if TALL_TILES and work <= (TALL_TILES_WORK_F32 if g.dtype == F32 else TALL_TILES_WORK) and g.mb.cs == 1 and g.m > ROW_SKINNY and g.n > SKINNY and g.k <= TALL_TILES_DEPTH:
         return WAY_TILES
     if g.m <= skinny_rows(g) or g.n <= SKINNY:
         return WAY_SKINNY
