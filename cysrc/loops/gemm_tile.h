@@ -6,7 +6,9 @@
 #define TRT_GEMM_TILE_H
 #include <stdint.h>
 #include <string.h>
+#include "../core/transpose.h"
 #include "fused.h"
+#include "lanes.h"
 
 #define OUTLINE static __attribute__((noinline))
 #ifndef UNROLL
@@ -31,6 +33,31 @@ enum { PANEL_DEPTH = 256 };   /* of a packed panel, which stays in L1 */
 #endif
 
 enum { PACK_ROWS = 32, FAR_ROWS = 256 };   /* rows of C from which a panel of B with such far rows is packed */
+
+/* The first n elements (n > 0) of a vector of 64 bytes to C, or added to beta times what is there; and those of B before zeros: by masks, where AVX-512 has them. */
+#if defined(__AVX512F__)
+enum { PUTS_PARTS = 1 };
+#define DEFINE_PUT_PART(T, S, KIND)                                                                                                       \
+  static inline void S##_put_part(T* to, const void* sums, T beta, int64_t n) {                                                           \
+    lanes_##KIND v;                                                                                                                       \
+    memcpy(&v, sums, sizeof v);                                                                                                           \
+    write_##KIND(to, beta != 0 ? FMA((lanes_##KIND){0} + beta, read_##KIND(to, n), v) : v, n);                                            \
+  }                                                                                                                                       \
+  static inline void S##_take_part(T* to, const T* from, int64_t n) {                                                                     \
+    const lanes_##KIND v = read_##KIND(from, n);                                                                                          \
+    memcpy(to, &v, sizeof v);                                                                                                             \
+  }
+DEFINE_PUT_PART(float, f, f32)
+DEFINE_PUT_PART(double, d, f64)
+#else
+enum { PUTS_PARTS = 0 };
+static inline void f_put_part(float* to, const void* sums, float beta, int64_t n) {}
+static inline void d_put_part(double* to, const void* sums, double beta, int64_t n) {}
+static inline void f_take_part(float* to, const float* from, int64_t n) {}
+static inline void d_take_part(double* to, const double* from, int64_t n) {}
+#endif
+static inline void f_transpose(const float* from, int64_t from_row, float* to, int64_t to_row) { transpose_words((const uint32_t*)from, from_row, (uint32_t*)to, to_row); }
+static inline void d_transpose(const double* from, int64_t from_row, double* to, int64_t to_row) { transpose_longs((const uint64_t*)from, from_row, (uint64_t*)to, to_row); }
 
 /* What the tiles of one GEMM share; strides in elements. */
 #define DEFINE_PRODUCT(T, S)                                                                                                              \
@@ -59,6 +86,9 @@ enum { PACK_ROWS = 32, FAR_ROWS = 256 };   /* rows of C from which a panel of B 
         UNROLL for (int r = 0; r < ROWS; r++)                                                                                             \
           UNROLL for (int v = 0; v < V; v++) acc[r][v] = FMA(SPLAT(vec, s->beta), *(const vec*)(c + r * s->crs + v * LANES), acc[r][v]);  \
       UNROLL for (int r = 0; r < ROWS; r++) UNROLL for (int v = 0; v < V; v++) *(vec*)(c + r * s->crs + v * LANES) = acc[r][v];           \
+    } else if (PUTS_PARTS && BYTES == 64) {                                                                                               \
+      UNROLL for (int r = 0; r < ROWS; r++)                                                                                               \
+        UNROLL for (int v = 0; v < V; v++) if (s->cols > v * LANES) S##_put_part(c + r * s->crs + v * LANES, &acc[r][v], s->beta, s->cols - v * LANES); \
     } else {                                                                                                                              \
       UNROLL for (int r = 0; r < ROWS; r++) {                                                                                             \
         T *to = c + r * s->crs, part[COLS];                                                                                               \
@@ -82,11 +112,31 @@ enum { PACK_ROWS = 32, FAR_ROWS = 256 };   /* rows of C from which a panel of B 
     int64_t i = 0;                                                                                                                        \
     s->ldb = brs;                                                                                                                         \
     if (bcs != 1 || s->cols < COLS || m >= PACK_ROWS && brs > FAR_ROWS) {                                                                 \
-      for (int64_t p = 0; p < s->k; p++) {                                                                                                \
+      enum { SIDE = SQUARE_BYTES / sizeof(T) };                                                                                           \
+      int64_t p = 0;                                                                                                                      \
+      /* B' lies by rows: squares of a vector a side are transposed in registers */                                                       \
+      if (brs == 1 && bcs != 1 && s->cols >= 4 && COLS % SIDE == 0) {                                                                     \
+        T square[SIDE * SIDE] = {0};                                                                                                      \
+        for (; p + SIDE <= s->k; p += SIDE)                                                                                               \
+          for (int j = 0; j < COLS; j += SIDE) {                                                                                          \
+            const T* from = b + p + j * bcs;                                                                                              \
+            int64_t row = bcs;                                                                                                            \
+            if (j + SIDE > s->cols) {                                                                                                     \
+              for (int i = 0; i < SIDE; i++) /* the square holds zeros, or columns that nobody reads */                                   \
+                if (j + i < s->cols) memcpy(square + i * SIDE, from + i * bcs, sizeof(T) * SIDE);                                         \
+              from = square;                                                                                                              \
+              row = SIDE;                                                                                                                 \
+            }                                                                                                                             \
+            S##_transpose(from, row, pack + p * COLS + j, COLS);                                                                          \
+          }                                                                                                                               \
+      }                                                                                                                                   \
+      for (; p < s->k; p++) {                                                                                                             \
         T *to = pack + p * COLS;                                                                                                          \
         const T *from = b + p * brs;                                                                                                      \
         UNROLL for (int v = 0; v < V; v++) *(vec*)(to + v * LANES) = (vec){0};                                                            \
-        if (bcs == 1 && s->cols >= 4) {                                                                                                   \
+        if (PUTS_PARTS && BYTES == 64 && bcs == 1) {                                                                                      \
+          UNROLL for (int v = 0; v < V; v++) if (s->cols > v * LANES) S##_take_part(to + v * LANES, from + v * LANES, s->cols - v * LANES); \
+        } else if (bcs == 1 && s->cols >= 4) {                                                                                                   \
           for (int j = 0; j + 4 < s->cols; j += 4) memcpy(to + j, from + j, 4 * sizeof(T));                                               \
           memcpy(to + s->cols - 4, from + s->cols - 4, 4 * sizeof(T));                                                                    \
         } else {                                                                                                                          \

@@ -13,7 +13,7 @@
 #define DEFINE_NARROW(N)                                                                                                                  \
   typedef T NAME3(vec, KERNEL, N) __attribute__((vector_size(NARROW_BYTES(N))));                                                          \
   typedef NAME3(vec, KERNEL, N) NAME3(vec_u, KERNEL, N) __attribute__((aligned(sizeof(T)), may_alias));                                   \
-  enum { NAME3(PARTS, KERNEL, N) = N * sizeof(T) / NARROW_BYTES(N), NAME3(LANES, KERNEL, N) = NARROW_BYTES(N) / sizeof(T) };              \
+  enum { NAME3(PARTS, KERNEL, N) = N * sizeof(T) / NARROW_BYTES(N), NAME3(WIDTH, KERNEL, N) = NARROW_BYTES(N) / sizeof(T) };              \
   typedef __typeof__((NAME3(vec, KERNEL, N)){0} == (NAME3(vec, KERNEL, N)){0}) NAME3(bits, KERNEL, N);                                    \
   /* c = alpha sum + beta times the bias, or C; a vector reaches into the following rows, whose own come after it (where C is added to, what lies there\
      is put back), not beyond the last one, nor between rows: there `whole` is 0 */                                                       \
@@ -26,9 +26,9 @@
     }                                                                                                                                     \
     if (whole) {                                                                                                                          \
       UNROLL for (int v = 0; v < NAME3(PARTS, KERNEL, N); v++) {                                                                          \
-        const NAME3(vec, KERNEL, N) old = *(const NAME3(vec_u, KERNEL, N)*)(c + v * NAME3(LANES, KERNEL, N));                             \
+        const NAME3(vec, KERNEL, N) old = *(const NAME3(vec_u, KERNEL, N)*)(c + v * NAME3(WIDTH, KERNEL, N));                             \
         const NAME3(vec, KERNEL, N) new = FMA(SPLAT(NAME3(vec, KERNEL, N), beta), old, sum[v]);                                           \
-        *(NAME3(vec_u, KERNEL, N)*)(c + v * NAME3(LANES, KERNEL, N)) =                                                                    \
+        *(NAME3(vec_u, KERNEL, N)*)(c + v * NAME3(WIDTH, KERNEL, N)) =                                                                    \
             (NAME3(vec, KERNEL, N))(((NAME3(bits, KERNEL, N))new & inside[v]) | ((NAME3(bits, KERNEL, N))old & ~inside[v]));              \
       }                                                                                                                                   \
       return;                                                                                                                             \
@@ -54,7 +54,7 @@
           sum[r][v] = bias != NULL ? FMA(SPLAT(NAME3(vec, KERNEL, N), beta), bias[v], product) : product;                                 \
         }                                                                                                                                 \
       UNROLL for (int r = 0; r < rows; r++)                                                                                               \
-        UNROLL for (int v = 0; v < NAME3(PARTS, KERNEL, N); v++) *(NAME3(vec_u, KERNEL, N)*)(c + r * n + v * NAME3(LANES, KERNEL, N)) = sum[r][v];\
+        UNROLL for (int v = 0; v < NAME3(PARTS, KERNEL, N); v++) *(NAME3(vec_u, KERNEL, N)*)(c + r * n + v * NAME3(WIDTH, KERNEL, N)) = sum[r][v];\
       return;                                                                                                                             \
     }                                                                                                                                     \
     UNROLL for (int r = 0; r < rows; r++) {                                                                                               \
@@ -70,11 +70,11 @@
     NAME3(vec, KERNEL, N) added[NAME3(PARTS, KERNEL, N)], *addend = bias != NULL ? added : NULL;                                          \
     NAME3(bits, KERNEL, N) inside[NAME3(PARTS, KERNEL, N)];                                                                               \
     memset(added, 0, sizeof added);                                                                                                       \
-    if (bias != NULL) for (int64_t j = 0; j < n; j++) added[j / NAME3(LANES, KERNEL, N)][j % NAME3(LANES, KERNEL, N)] = bias[j];          \
-    for (int j = 0; j < N; j++) inside[j / NAME3(LANES, KERNEL, N)][j % NAME3(LANES, KERNEL, N)] = j < n ? -1 : 0;                        \
+    if (bias != NULL) for (int64_t j = 0; j < n; j++) added[j / NAME3(WIDTH, KERNEL, N)][j % NAME3(WIDTH, KERNEL, N)] = bias[j];          \
+    for (int j = 0; j < N; j++) inside[j / NAME3(WIDTH, KERNEL, N)][j % NAME3(WIDTH, KERNEL, N)] = j < n ? -1 : 0;                        \
     memset(panel, 0, sizeof panel[0] * k);                                                                                                \
     for (int64_t p = 0; p < k; p++)                                                                                                       \
-      for (int64_t j = 0; j < n; j++) panel[p][j / NAME3(LANES, KERNEL, N)][j % NAME3(LANES, KERNEL, N)] = b[p * brs + j * bcs];          \
+      for (int64_t j = 0; j < n; j++) panel[p][j / NAME3(WIDTH, KERNEL, N)][j % NAME3(WIDTH, KERNEL, N)] = b[p * brs + j * bcs];          \
     int64_t i = 0;                                                                                                                        \
     for (; i + ROWS <= m; i += ROWS) NAME3(narrow_block, KERNEL, N)(ROWS, m - i, n, k, a + i * ars, ars, panel, addend, inside, c + i * crs, crs, alpha, beta);\
     for (; i < m; i++) NAME3(narrow_block, KERNEL, N)(1, m - i, n, k, a + i * ars, ars, panel, addend, inside, c + i * crs, crs, alpha, beta);    \
@@ -93,7 +93,7 @@
     for (; p + CHAINS <= whole; p += CHAINS)                                                                                              \
       UNROLL for (int s = 0; s < CHAINS; s++)                                                                                             \
         UNROLL for (int v = 0; v < NAME3(PARTS, KERNEL, N); v++) {                                                                        \
-          const NAME3(vec, KERNEL, N) row = *(const NAME3(vec_u, KERNEL, N)*)(b + (p + s) * brs + v * NAME3(LANES, KERNEL, N));           \
+          const NAME3(vec, KERNEL, N) row = *(const NAME3(vec_u, KERNEL, N)*)(b + (p + s) * brs + v * NAME3(WIDTH, KERNEL, N));           \
           UNROLL for (int r = 0; r < rows; r++) sum[s][r][v] = FMA(SPLAT(NAME3(vec, KERNEL, N), a[r * ars + (p + s) * acs]), row, sum[s][r][v]);\
         }                                                                                                                                 \
     for (; p < k; p++) {                                                                                                                  \
@@ -107,7 +107,7 @@
       UNROLL for (int h = CHAINS / 2; h > 0; h /= 2)                                                                                      \
         UNROLL for (int s = 0; s < h; s++)                                                                                                \
           UNROLL for (int v = 0; v < NAME3(PARTS, KERNEL, N); v++) sum[s][r][v] += sum[s + h][r][v];                                      \
-      UNROLL for (int v = 0; v < NAME3(PARTS, KERNEL, N); v++) *(NAME3(vec_u, KERNEL, N)*)(kept + v * NAME3(LANES, KERNEL, N)) = sum[0][r][v];\
+      UNROLL for (int v = 0; v < NAME3(PARTS, KERNEL, N); v++) *(NAME3(vec_u, KERNEL, N)*)(kept + v * NAME3(WIDTH, KERNEL, N)) = sum[0][r][v];\
       for (int64_t j = 0; j < n; j++) {                                                                                                   \
         T* to = c + r * crs + j * ccs;                                                                                                    \
         *to = beta != 0 ? FMA(beta, *to, alpha * kept[j]) : alpha * kept[j];                                                              \

@@ -60,9 +60,11 @@ cdef bint TALL_TILES = has_tall_tiles()
 cdef enum:
     TINY_WORK = 64               # multiplications of an item of a batch up to which plain loops beat the call of a tile
     TILES_WORK = 1 << 19         # multiplications up to which tiles over operands as they lie beat the packed GEMM
-    TALL_TILES_WORK = 3 << 20    # the same where tiles have eight rows of two 64-byte vectors, and B's rows are contiguous,
+    TALL_TILES_WORK = 3 << 20    # the same where tiles have eight rows of two 64-byte vectors,
     TALL_TILES_WORK_F32 = 1 << 22
-    TALL_TILES_DEPTH = 2048      # up to this depth
+    TALL_TILES_DEPTH = 2048      # up to this depth;
+    TALL_TILES_SIDE = 64         # with so few rows or columns they do whatever the work,
+    TALL_TILES_FEW_WORK = 1 << 16    # and with two to four rows by a transposed B up to so many multiplications
     FEW = 4                      # rows or columns of which a tile is mostly empty:
     FEW_WORK = 1 << 12           # up to so many multiplications it is still faster
     TINY_COMPLEX_WORK = 1024     # the same for complex64, whose own loop is plain
@@ -375,6 +377,15 @@ cdef inline bint is_gram(const Gemm* g) noexcept nogil:
     return g.k >= GRAM_ROWS and g.m <= NARROW and g.n <= NARROW and (lies_by_rows(g.mb.rs, g.mb.cs, g.n) or lies_by_rows(g.ma.cs, g.ma.rs, g.m))
 
 
+cdef bint suits_tall_tiles(const Gemm* g, int64_t work, bint b_transposed) noexcept nogil:
+    """Whether AVX-512's tiles, with masks at the edges and a transposed B turned in registers, beat packing, and streams of few rows or columns."""
+    if g.m <= FEW or g.n <= FEW:
+        return b_transposed and g.m > 1 and g.n >= 32 and work <= TALL_TILES_FEW_WORK
+    if g.m <= ROW_SKINNY and not b_transposed or g.k >= 2 * DEEP:
+        return False             # rows of B are streamed; a deep GEMM is cut
+    return g.m <= TALL_TILES_SIDE or g.n <= TALL_TILES_SIDE or g.k <= TALL_TILES_DEPTH and work <= (TALL_TILES_WORK_F32 if g.dtype == F32 else TALL_TILES_WORK)
+
+
 cdef int choose_way(const Gemm* g, int64_t work) noexcept nogil:
     """What multiplies fastest; halves have a way of their own. `work`: multiplications of an item of the batch."""
     cdef bint b_transposed = g.mb.cs != 1 and g.mb.rs == 1
@@ -390,11 +401,11 @@ cdef int choose_way(const Gemm* g, int64_t work) noexcept nogil:
         return WAY_GRAM
     if g.m * g.n <= 4 and g.k >= 128:
         return WAY_SKINNY        # a tile would add along the depth one by one
+    if TALL_TILES and suits_tall_tiles(g, work, b_transposed):
+        return WAY_TILES
     if work <= TILES_WORK and b_transposed and g.m > FEW and g.n > SKINNY and g.k >= 16 and work > TURNED_WORK:
         return WAY_PACKED        # tiles pack a transposed B slowly
     if work <= (TILES_WORK if g.m > FEW and g.n > FEW else FEW_WORK) or g.m > FEW and g.m <= ROW_SKINNY and g.mb.cs == 1 and work <= 4 * TILES_WORK:
-        return WAY_TILES
-    if TALL_TILES and work <= (TALL_TILES_WORK_F32 if g.dtype == F32 else TALL_TILES_WORK) and g.mb.cs == 1 and g.m > ROW_SKINNY and g.n > SKINNY and g.k <= TALL_TILES_DEPTH:
         return WAY_TILES
     if g.m <= skinny_rows(g) or g.n <= SKINNY:
         return WAY_SKINNY

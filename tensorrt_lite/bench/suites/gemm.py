@@ -81,14 +81,14 @@ def rows() -> list[Row]:
         found.append(row(f"{m}x{k}x{n}", _product(m, k, n), _product_numpy(m, k, n)))
     found += [row(f"{m}x{k}x{n}", _product(m, k, n), _product_numpy(m, k, n)) for m, k, n in ((20000, 3, 3), (20000, 10, 10), (20000, 64, 3))]
     found += [row(f"{m}x{k}x{n}", _product(m, k, n), _product_numpy(m, k, n)) for m, k, n in ((3, 3, 20000), (8, 16, 20000))]
-    found += [row(f"A.t() @ B {m}x{k}x{n}", _product(m, k, n, True), _product_numpy(m, k, n, True)) for m, k, n in ((3, 20000, 3), (16, 20000, 3), (16, 20000, 16), (512, 2048, 128), (384, 4096, 1536))]
+    found += [row(f"A.t() @ B {m}x{k}x{n}", _product(m, k, n, True), _product_numpy(m, k, n, True)) for m, k, n in ((3, 20000, 3), (16, 20000, 3), (16, 20000, 16), (512, 2048, 128), (384, 4096, 1536), (30, 256, 300), (10, 256, 300))]
     found += [
         row("A @ B.t() 8x8x20000", _product(8, 8, 20000, False, True), _product_numpy(8, 8, 20000, False, True)),
         row("A @ B.t() 3x3x20000", _product(3, 3, 20000, False, True), _product_numpy(3, 3, 20000, False, True)),
         row("matrix-vector 4096", _vector(4096)),
         row("linear 1x4096x4096", _linear(1, 4096, 4096)),
         row("linear 512x768x3072", _linear(512, 768, 3072)),
-        *(row(f"linear {m}x{k}x{n}", _linear(m, k, n)) for m, k, n in ((1, 512, 512), (1, 960, 240), (8, 128, 128), (12, 128, 256), (16, 64, 64), (64, 1024, 1024))),
+        *(row(f"linear {m}x{k}x{n}", _linear(m, k, n)) for m, k, n in ((1, 512, 512), (1, 960, 240), (8, 128, 128), (12, 128, 256), (16, 64, 64), (64, 1024, 1024), (256, 300, 10), (256, 30, 30), (2000, 10, 30))),
         *(row(f"bfloat16 linear {m}x1024x1024", _linear(m, 1024, 1024, "bfloat16")) for m in (1, 8, 64, 256, 1024)),
         row("float16 linear 64x1024x1024", _linear(64, 1024, 1024, "float16")),
         row("float64 linear 256x1024x1024", _linear(256, 1024, 1024, "float64")),
