@@ -12,6 +12,7 @@
 #include "conv_maps.h"
 #include "conv_depthwise.h"
 #include "conv_depthwise_block.h"
+#include "conv_depthwise_last.h"
 #undef T
 #undef BITS
 #define T f64
@@ -24,6 +25,7 @@
 #include "conv_maps.h"
 #include "conv_depthwise.h"
 #include "conv_depthwise_block.h"
+#include "conv_depthwise_last.h"
 #undef T
 #undef BITS
 
