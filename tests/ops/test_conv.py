@@ -118,6 +118,7 @@ METHODS = [
     # GEMMs: single images, positions of all samples as columns, 1x1 of stride 2
     ((1, 72, 9, 8), (64, 72, 1, 1), {}),
     ((3, 150, 13, 11), (230, 150, 1, 1), {}),  # a GEMM for each image, in all three passes
+    ((5, 16, 16, 15), (16, 16, 1, 1), {}),
     ((3, 64, 5, 7), (70, 64, 1, 1), {}),
     ((3, 64, 4, 2), (33, 64, 3, 2), {"padding": 1}),
     ((5, 40, 9, 14), (33, 40, 3, 3), {"stride": 2, "padding": (1, 0)}),

@@ -325,6 +325,26 @@ cdef int sum_over_images(const ConvProblem* p, TensorBase grad, TensorBase x, Te
     return 0
 
 
+cdef bint takes_rows(const ConvProblem* p, int dtype) noexcept:
+    """Whether a 1x1 kernel on images in channels_last, whose positions are rows of a matrix, is a GEMM: packing the weight shows least there."""
+    cdef int64_t size = p.c_in * p.c_out
+    return (
+        (dtype == F32 or dtype == F64) and p.n <= 2 and p.groups == 1 and (size >= LARGE_WEIGHT or p.c_in == 16 and p.c_out == 16) and is_pointwise(p)
+        and p.samples * p.outputs[1] * p.outputs[2] * size >= LEAST_SINGLE
+    )
+
+
+cdef int rows_pass(const conv_kernels* kernels, int what, const ConvProblem* p, TensorBase a, TensorBase b, TensorBase bias, TensorBase out) except -1:
+    """One pass over images and a weight in channels_last: that of a batch of single positions."""
+    cdef ConvProblem q = p[0]
+    q.samples = p.samples * p.outputs[1] * p.outputs[2]
+    q.inputs[1] = q.inputs[2] = q.outputs[1] = q.outputs[2] = 1
+    a = matrix_view(a, q.samples, p.c_in if what == CONV_FORWARD else p.c_out)
+    b = matrix_view(b, q.samples, p.c_in) if what == CONV_WEIGHT else matrix_view(b, p.c_out, p.c_in)
+    out = matrix_view(out, p.c_out if what == CONV_WEIGHT else q.samples, p.c_out if what == CONV_FORWARD else p.c_in)
+    return gemm_pass(kernels, BY_ROWS, what, &q, a, b, bias, out)
+
+
 cdef int gemm_pass(const conv_kernels* kernels, int way, int what, const ConvProblem* p, TensorBase a, TensorBase b, TensorBase bias, TensorBase out) except -1:
     """One pass over contiguous images; a and b as run_convolve has them, kernels of float and of double."""
     cdef int64_t positions = p.outputs[1] * p.outputs[2], length = p.c_in * p.taps[1] * p.taps[2]
