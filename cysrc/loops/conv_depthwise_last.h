@@ -224,13 +224,13 @@ KERNEL_FN void FN(depthwise_last_forward)(const conv_work* work, int64_t item) {
         }
     }
 }
-/* sums[k][c] += dy x for DEPTHWISE_TILE output positions inside and the 3x3 kernel, all channels of whole vectors */
-KERNEL_INLINE void FN(depthwise_last_dots)(const conv_problem* s, const T* x, const T* dy, T* sums, int64_t row) {
+/* sums[k][c] += dy x for `count` output positions inside and the 3x3 kernel, all channels of whole vectors */
+KERNEL_INLINE void FN(depthwise_last_dots)(const conv_problem* s, const T* x, const T* dy, int64_t count, T* sums, int64_t row) {
     int64_t line = s->dilation_h * s->in_w * s->c_in, pixel = s->dilation_w * s->c_in, step = s->stride_w * s->c_in;
     for (int64_t c = 0; c + LANES <= s->c_in; c += LANES) {
         VECTOR sum[9];
         UNROLL for (int k = 0; k < 9; k++) sum[k] = *(const VECTOR_U*)(sums + k * row + c);
-        for (int64_t i = 0; i < FN(DEPTHWISE_TILE); i++) {
+        for (int64_t i = 0; i < count; i++) {
             VECTOR g = *(const VECTOR_U*)(dy + i * s->c_in + c);
             const T* p = x + i * step + c;
             UNROLL for (int k = 0; k < 9; k++) sum[k] = FMA(g, *(const VECTOR_U*)(p + k / 3 * line + k % 3 * pixel), sum[k]);
@@ -252,16 +252,18 @@ KERNEL_FN void FN(depthwise_last_weight)(const conv_work* work, T* part, int64_t
         conv_range(h, s->dilation_h, s->in_h, &kh0, &kh1);
         const T* x = (const T*)work->b + (sample * s->in_h + h) * row;
         int small = s->kernel_h == 3 && s->kernel_w == 3 && kh1 - kh0 == 3;
-        int64_t whole = small ? (hi - lo) / FN(DEPTHWISE_TILE) * FN(DEPTHWISE_TILE) : 0;
+        int64_t whole = small ? hi - lo : 0;
         memset(part, 0, (size_t)size * sizeof(T));
         for (int64_t ow = lo; ow < lo + whole; ow += FN(DEPTHWISE_TILE))
-            FN(depthwise_last_dots)(s, x + (ow * s->stride_w - s->pad_w) * s->c_in, dy + ow * s->c_in, part, channels);
+            FN(depthwise_last_dots)(s, x + (ow * s->stride_w - s->pad_w) * s->c_in, dy + ow * s->c_in, min_i64(FN(DEPTHWISE_TILE), lo + whole - ow), part, channels);
         for (int64_t kh = kh0; kh < kh1; kh++)
             for (int64_t kw = 0; kw < s->kernel_w; kw++) { /* the rest, tap by tap */
                 int64_t first = kw * s->dilation_w - s->pad_w, at = 0, last = s->out_w;
                 T* sum = part + (kh * s->kernel_w + kw) * channels;
                 conv_range(first, s->stride_w, s->in_w, &at, &last);
                 for (int64_t ow = at; ow < last; ow++) {
+                    if (whole && ow == lo && s->c_in % LANES == 0) ow += whole;
+                    if (ow >= last) break;
                     const T *g = dy + ow * s->c_in, *p = x + kh * s->dilation_h * row + (first + ow * s->stride_w) * s->c_in;
                     int64_t c = whole && ow >= lo && ow < lo + whole ? s->c_in / LANES * LANES : 0;
                     for (; c + LANES <= s->c_in; c += LANES) *(VECTOR_U*)(sum + c) = FMA(*(const VECTOR_U*)(g + c), *(const VECTOR_U*)(p + c), *(VECTOR_U*)(sum + c));

@@ -96,6 +96,8 @@ METHODS = [
     ((2, 37, 14, 14), (37, 1, 5, 5), {"groups": 37, "padding": 2, "stride": 2}),
     ((2, 24, 11, 9), (24, 1, 7, 7), {"groups": 24, "padding": 3}),
     ((2, 24, 12, 31), (24, 1, 3, 5), {"groups": 24, "padding": (0, 4), "dilation": (2, 1)}),
+    ((2, 32, 9, 7), (32, 1, 3, 3), {"groups": 32, "padding": 1}),
+    ((2, 48, 16, 31), (48, 1, 3, 3), {"groups": 48, "padding": 1, "stride": 2}),
     ((2, 6, 12, 31), (6, 1, 7, 7), {"groups": 6, "padding": 1, "stride": 3}),
     ((1, 48, 70, 100), (48, 1, 5, 5), {"groups": 48, "padding": 2, "stride": 2}),  # several bands of lines
     ((1, 33, 61, 150), (33, 1, 3, 4), {"groups": 33, "padding": (0, 5), "dilation": (3, 1)}),
