@@ -117,6 +117,7 @@ METHODS = [
     ((3, 24, 14, 17), (70, 24, 5, 5), {"padding": 2}),
     ((3, 16, 7, 7), (16, 16, 7, 7), {"padding": 3, "stride": 3}),
     ((1, 40, 6, 6), (48, 40, 3, 3), {"padding": 1}),
+    ((2, 260, 24, 13), (510, 260, 3, 3), {"padding": 1, "stride": 2}),
     # GEMMs: single images, positions of all samples as columns, 1x1 of stride 2
     ((1, 72, 9, 8), (64, 72, 1, 1), {}),
     ((3, 150, 13, 11), (230, 150, 1, 1), {}),  # a GEMM for each image, in all three passes
