@@ -479,7 +479,7 @@ INL void F(tap_sums)(const F(Taps) *t, int taps, const REAL *x, i64 plane, const
     for (i64 c = 0; c < channels; c++, x += plane, g += row)
         for (int k = 0; k < taps; k++)
             for (i64 p = from; p < count; p++)
-                sums[k][p] += g[p] * F(tapped)(t, k, p, x);
+                sums[k][p] += t->at[k][p] < 0 ? 0 : g[p] * F(tapped)(t, k, p, x);
 }
 
 #ifdef GATHERED
@@ -522,7 +522,7 @@ static i64 F(tap_sum_vectors)(const F(Taps) *t, const REAL *x, i64 plane, const 
                 sum[k] = _mm256_fmadd_ps(v, _mm256_mask_i32gather_ps(_mm256_setzero_ps(), x + c * plane, at[k], inside[k], 4), sum[k]);
         }
         for (int k = 0; k < 4; k++)
-            _mm256_storeu_ps(sums[k] + p, sum[k]);
+            _mm256_storeu_ps(sums[k] + p, _mm256_blendv_ps(_mm256_setzero_ps(), sum[k], inside[k]));
     }
     return p;
 }
