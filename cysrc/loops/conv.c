@@ -9,8 +9,10 @@
 #include "conv_planes.h"
 #include "conv_last.h"
 #include "conv_weight.h"
+#include "conv_maps.h"
 #include "conv_depthwise.h"
 #include "conv_depthwise_block.h"
+#include "conv_depthwise_last.h"
 #undef T
 #undef BITS
 #define T f64
@@ -20,12 +22,14 @@
 #include "conv_planes.h"
 #include "conv_last.h"
 #include "conv_weight.h"
+#include "conv_maps.h"
 #include "conv_depthwise.h"
 #include "conv_depthwise_block.h"
+#include "conv_depthwise_last.h"
 #undef T
 #undef BITS
 
-enum { COLUMNS, PLANES, PLANES_INPUT, LAST, LAST_INPUT, WEIGHT, DEPTHWISE, DEPTHWISE_BLOCK, DEPTHWISE_LAST, WINOGRAD, WINOGRAD_NARROW, WINOGRAD_WEIGHT, WINOGRAD_WEIGHT_NARROW, METHODS };
+enum { COLUMNS, PLANES, PLANES_INPUT, LAST, LAST_INPUT, WEIGHT, DEPTHWISE, DEPTHWISE_BLOCK, DEPTHWISE_LAST, WINOGRAD, WINOGRAD_NARROW, WINOGRAD_WEIGHT, WINOGRAD_WEIGHT_NARROW, MAPS, MAPS_WEIGHT, METHODS };
 
 #define METHODS_OF(T)                                                                                \
     [COLUMNS] = {columns_plan_##T, columns_items_##T, columns_run_##T},                              \
@@ -34,6 +38,8 @@ enum { COLUMNS, PLANES, PLANES_INPUT, LAST, LAST_INPUT, WEIGHT, DEPTHWISE, DEPTH
     [LAST] = {last_plan_##T, last_items_##T, last_run_##T},                                          \
     [LAST_INPUT] = {last_plan_input_##T, last_items_input_##T, last_run_input_##T},                  \
     [WEIGHT] = {weight_plan_##T, weight_items_##T, weight_run_##T},                                  \
+    [MAPS] = {maps_plan_##T, maps_items_##T, maps_run_##T},                                          \
+    [MAPS_WEIGHT] = {maps_plan_weight_##T, maps_items_weight_##T, maps_run_weight_##T},              \
     [DEPTHWISE] = {depthwise_plan_##T, depthwise_items_##T, depthwise_run_##T},                      \
     [DEPTHWISE_BLOCK] = {depthwise_block_plan_##T, depthwise_block_items_##T, depthwise_block_run_##T}, \
     [DEPTHWISE_LAST] = {depthwise_last_plan_##T, depthwise_last_items_##T, depthwise_last_run_##T}
@@ -53,8 +59,20 @@ static int method_of(const conv_problem* s, int64_t pass, int winograd) {
     if (winograd && wino_fits(s)) return wino_is_narrow(s) ? WINOGRAD_NARROW : WINOGRAD;
     return s->last ? LAST : PLANES;
 }
+/* Where tiles fit, they multiply least; but for few outputs the kernel's transform is most of the work. */
+enum { FEW_OUTPUTS = 75 };
+static int prefers_winograd(const conv_problem* s, int64_t pass) {
+    if (!conv_is_reversible(s)) return 0;
+    const conv_problem reversed = conv_reversed(s);
+    return wino_fits(pass == CONV_INPUT ? &reversed : s) && s->samples * conv_pixels(s) > FEW_OUTPUTS;
+}
 static void plan(conv_work* work, const conv_kernels* methods, int winograd) {
     conv_problem* s = &work->s;
+    if (conv_suits_maps(s, work->pass) && !(winograd && prefers_winograd(s, work->pass))) {
+        work->method = work->pass == CONV_WEIGHT ? MAPS_WEIGHT : MAPS;
+        methods[work->method].plan(work);
+        return;
+    }
     /* few input channels would leave most of a tile empty: then rather all taps of a channel at once, added afterwards */
     int narrow = conv_taps(s) > 1 && conv_group_in(s) <= VECTOR_BYTES / 8 && s->groups == 1;
     if (work->pass == CONV_INPUT && conv_is_reversible(s) && !narrow && !(conv_is_depthwise(s) && !s->last)) {

@@ -29,7 +29,8 @@ typedef struct {
     int64_t a_row, a_depth;    /* strides of A; b_depth: the stride of k in B, whose columns are adjacent, as C's */
     int64_t b_depth, c_row;
     int64_t depth;
-    int64_t segments, a_segment; /* the sum runs over `segments` stretches of `depth` terms, a_segment apart in A and adjacent in B */
+    int64_t segments, a_segment; /* the sum runs over `segments` stretches of `depth` terms, a_segment apart in A */
+    int64_t b_skip;              /* elements between two stretches in B: 0 where they are adjacent */
     int64_t rows, cols;          /* of C; B has all GEMM_COLS columns (one vector of them where cols fit it) */
     const T *row_start, *column_start; /* what sums begin with, one for each row or one for each column; null: zero */
     int add;                     /* to what C holds */
@@ -66,6 +67,7 @@ KERNEL_INLINE void FN(gemm_body)(const FN(gemm_tile)* g, const int R, const int 
             }
             if (!BY_ROW) a += a_depth;
         }
+        b += g->b_skip;
         UNROLL for (int r = 0; r < R; r++) row[r] += g->a_segment;
         if (!BY_ROW) a += g->a_segment - g->depth * a_depth;
     }

@@ -23,6 +23,7 @@ static i64 resize_room(const ResizeRule *r)
 #ifdef __AVX2__
 #include <immintrin.h>
 #define GATHERED /* masked loads of eight floats */
+#define UNROLL _Pragma("GCC unroll 4") /* arrays of registers must not end up in memory */
 #endif
 #include "resize_real.h"
 #ifdef GATHERED

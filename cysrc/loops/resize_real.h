@@ -479,7 +479,7 @@ INL void F(tap_sums)(const F(Taps) *t, int taps, const REAL *x, i64 plane, const
     for (i64 c = 0; c < channels; c++, x += plane, g += row)
         for (int k = 0; k < taps; k++)
             for (i64 p = from; p < count; p++)
-                sums[k][p] += g[p] * F(tapped)(t, k, p, x);
+                sums[k][p] += t->at[k][p] < 0 ? 0 : g[p] * F(tapped)(t, k, p, x);
 }
 
 #ifdef GATHERED
@@ -522,9 +522,117 @@ static i64 F(tap_sum_vectors)(const F(Taps) *t, const REAL *x, i64 plane, const 
                 sum[k] = _mm256_fmadd_ps(v, _mm256_mask_i32gather_ps(_mm256_setzero_ps(), x + c * plane, at[k], inside[k], 4), sum[k]);
         }
         for (int k = 0; k < 4; k++)
-            _mm256_storeu_ps(sums[k] + p, sum[k]);
+            _mm256_storeu_ps(sums[k] + p, _mm256_blendv_ps(_mm256_setzero_ps(), sum[k], inside[k]));
     }
     return p;
+}
+
+/* Bilinear taps of eight positions of an image in registers, as image_taps has them: with few channels, storing them was most of the time. */
+typedef struct {
+    __m256i at[4];
+    __m256 w[4], inside[4], part[2][2], slope[2]; /* part: the weights of one dimension; slope: their derivative */
+} bilinear_taps;
+
+INL int F(has_bilinear_vectors)(const GridArgs *a) { return a->dims == 2 && a->mode == GRID_BILINEAR && a->padding != GRID_REFLECTION; }
+
+INL __m256i F(first_lanes)(i64 n) { return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)); }
+
+INL __m256 F(load_first)(const float *p, i64 n) { return n >= 8 ? _mm256_loadu_ps(p) : _mm256_maskload_ps(p, F(first_lanes)(n)); }
+INL void F(store_first)(float *p, i64 n, __m256 v)
+{
+    if (n >= 8) _mm256_storeu_ps(p, v);
+    else _mm256_maskstore_ps(p, F(first_lanes)(n), v);
+}
+
+/* Of the first n <= 8 positions that grid points to; the others lie outside. */
+INL void F(bilinear_taps_of)(const GridArgs *a, const float *grid, i64 n, bilinear_taps *t)
+{
+    const __m256 low = F(load_first)(grid, 2 * n), high = n > 4 ? F(load_first)(grid + 8, 2 * n - 8) : _mm256_setzero_ps();
+    const __m256 one = _mm256_set1_ps(1), zero = _mm256_setzero_ps(), lanes = n < 8 ? _mm256_castsi256_ps(F(first_lanes)(n)) : zero;
+    __m256i whole[2];
+    __m256 in[2][2];
+    UNROLL for (int d = 0; d < 2; d++) { /* the grid's first number is the last dimension's */
+        __m256 g = d ? _mm256_shuffle_ps(low, high, 0x88) : _mm256_shuffle_ps(low, high, 0xdd);
+        const float size = (float)a->size[1 + d], last = (float)(a->size[1 + d] - 1);
+        g = _mm256_add_ps(_mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(g), 0xd8)), one);
+        __m256 half = _mm256_set1_ps(0.5f), x, slope = _mm256_set1_ps(a->align_corners ? last / 2 : size / 2);
+        if (a->align_corners) x = _mm256_mul_ps(_mm256_mul_ps(g, half), _mm256_set1_ps(last));
+        else x = _mm256_mul_ps(_mm256_sub_ps(_mm256_mul_ps(g, _mm256_set1_ps(size)), one), half);
+        if (a->padding == GRID_BORDER) {
+            const __m256 above = _mm256_cmp_ps(x, zero, _CMP_GT_OQ), below = _mm256_cmp_ps(x, _mm256_set1_ps(last), _CMP_LT_OQ);
+            slope = _mm256_and_ps(slope, _mm256_and_ps(above, below));
+            x = _mm256_and_ps(above, _mm256_blendv_ps(_mm256_set1_ps(last), x, below));
+        }
+        /* NaN and what no integer holds: outside */
+        const __m256 held = _mm256_and_ps(_mm256_cmp_ps(x, _mm256_set1_ps(-1e9f), _CMP_GT_OQ), _mm256_cmp_ps(x, _mm256_set1_ps(1e9f), _CMP_LT_OQ));
+        x = _mm256_blendv_ps(_mm256_set1_ps(-100), x, held);
+        const __m256 floor = _mm256_floor_ps(x);
+        const __m256i end = _mm256_set1_epi32((int)a->size[1 + d]), before = _mm256_set1_epi32(-1), next = _mm256_sub_epi32(_mm256_cvttps_epi32(floor), before);
+        whole[d] = _mm256_add_epi32(next, before);
+        t->part[d][1] = _mm256_sub_ps(x, floor);
+        t->part[d][0] = _mm256_sub_ps(one, t->part[d][1]);
+        t->slope[d] = slope;
+        in[d][0] = _mm256_castsi256_ps(_mm256_and_si256(_mm256_cmpgt_epi32(whole[d], before), _mm256_cmpgt_epi32(end, whole[d])));
+        in[d][1] = _mm256_castsi256_ps(_mm256_and_si256(_mm256_cmpgt_epi32(next, before), _mm256_cmpgt_epi32(end, next)));
+    }
+    const __m256i width = _mm256_set1_epi32((int)a->size[2]), at = _mm256_add_epi32(_mm256_mullo_epi32(whole[0], width), whole[1]);
+    UNROLL for (int k = 0; k < 4; k++) {
+        t->at[k] = _mm256_add_epi32(k < 2 ? at : _mm256_add_epi32(at, width), _mm256_set1_epi32(k & 1));
+        t->inside[k] = _mm256_and_ps(in[0][k >> 1], in[1][k & 1]);
+        if (n < 8) t->inside[k] = _mm256_and_ps(lanes, t->inside[k]);
+        t->w[k] = _mm256_and_ps(t->inside[k], _mm256_mul_ps(t->part[0][k >> 1], t->part[1][k & 1]));
+    }
+}
+INL __m256 F(gather)(const bilinear_taps *t, int k, const float *x) { return _mm256_mask_i32gather_ps(_mm256_setzero_ps(), x, t->at[k], t->inside[k], 4); }
+
+INL void F(bilinear_forward_of)(const GridArgs *a, const float *grid, const float *x, i64 plane, float *y, i64 n)
+{
+    bilinear_taps t;
+    F(bilinear_taps_of)(a, grid, n, &t);
+    for (i64 c = 0; c < a->channels; c++, x += plane, y += a->positions) {
+        __m256 sum = _mm256_setzero_ps();
+        UNROLL for (int k = 0; k < 4; k++)
+            sum = _mm256_fmadd_ps(t.w[k], F(gather)(&t, k, x), sum);
+        F(store_first)(y, n, sum);
+    }
+}
+static void F(bilinear_forward)(const GridArgs *a, const float *grid, const float *x, i64 plane, float *y, i64 count)
+{
+    i64 p = 0;
+    for (; p + 8 <= count; p += 8)
+        F(bilinear_forward_of)(a, grid + 2 * p, x, plane, y + p, 8);
+    if (p < count)
+        F(bilinear_forward_of)(a, grid + 2 * p, x, plane, y + p, count - p);
+}
+
+INL void F(bilinear_backward_grid_of)(const GridArgs *a, const float *grid, const float *x, i64 plane, const float *g, float *ggrid, i64 n)
+{
+    bilinear_taps t;
+    F(bilinear_taps_of)(a, grid, n, &t);
+    __m256 sum[4] = {_mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps()};
+    for (i64 c = 0; c < a->channels; c++, x += plane, g += a->positions) {
+        const __m256 v = F(load_first)(g, n);
+        UNROLL for (int k = 0; k < 4; k++)
+            sum[k] = _mm256_fmadd_ps(v, F(gather)(&t, k, x), sum[k]);
+    }
+    /* where a tap is outside, an infinite gradient has no part in it either */
+    UNROLL for (int k = 0; k < 4; k++)
+        sum[k] = _mm256_and_ps(sum[k], t.inside[k]);
+    const __m256 down[2] = {_mm256_sub_ps(sum[2], sum[0]), _mm256_sub_ps(sum[3], sum[1])}, right[2] = {_mm256_sub_ps(sum[1], sum[0]), _mm256_sub_ps(sum[3], sum[2])};
+    const __m256 dy = _mm256_mul_ps(t.slope[0], _mm256_fmadd_ps(down[1], t.part[1][1], _mm256_mul_ps(down[0], t.part[1][0])));
+    const __m256 dx = _mm256_mul_ps(t.slope[1], _mm256_fmadd_ps(right[1], t.part[0][1], _mm256_mul_ps(right[0], t.part[0][0])));
+    const __m256 even = _mm256_unpacklo_ps(dx, dy), odd = _mm256_unpackhi_ps(dx, dy);
+    F(store_first)(ggrid, 2 * n, _mm256_permute2f128_ps(even, odd, 0x20));
+    if (n > 4)
+        F(store_first)(ggrid + 8, 2 * n - 8, _mm256_permute2f128_ps(even, odd, 0x31));
+}
+static void F(bilinear_backward_grid)(const GridArgs *a, const float *grid, const float *x, i64 plane, const float *g, float *ggrid, i64 count)
+{
+    i64 p = 0;
+    for (; p + 8 <= count; p += 8)
+        F(bilinear_backward_grid_of)(a, grid + 2 * p, x, plane, g + p, ggrid + 2 * p, 8);
+    if (p < count)
+        F(bilinear_backward_grid_of)(a, grid + 2 * p, x, plane, g + p, ggrid + 2 * p, count - p);
 }
 #else
 INL i64 F(weigh_vectors)(const F(Taps) *t, int taps, const REAL *x, i64 plane, REAL *y, i64 row, i64 channels, i64 count) { return 0; }
@@ -540,9 +648,15 @@ static void F(grid_forward)(const GridArgs *a, i64 begin, i64 end)
     F(Taps) t;
     for (i64 b = begin; b < end; b++) {
         i64 n = b / blocks, first = b % blocks * GRID_BLOCK, count = a->positions - first < GRID_BLOCK ? a->positions - first : GRID_BLOCK;
-        int taps = F(taps_of)(a, (const REAL *)a->grid + (n * a->positions + first) * a->dims, count, 0, &t);
-        const REAL *x = (const REAL *)a->x + n * a->channels * plane;
+        const REAL *x = (const REAL *)a->x + n * a->channels * plane, *grid = (const REAL *)a->grid + (n * a->positions + first) * a->dims;
         REAL *y = (REAL *)a->y + n * a->channels * a->positions + first;
+#ifdef GATHERED
+        if (F(has_bilinear_vectors)(a)) {
+            F(bilinear_forward)(a, grid, x, plane, y, count);
+            continue;
+        }
+#endif
+        int taps = F(taps_of)(a, grid, count, 0, &t);
         switch (taps) {
 #define WEIGH(n) F(weigh)(&t, n, x, plane, y, a->positions, a->channels, F(weigh_vectors)(&t, n, x, plane, y, a->positions, a->channels, count), count)
         case 1: WEIGH(1); break;
@@ -581,11 +695,20 @@ static void F(grid_backward_grid)(const GridArgs *a, i64 begin, i64 end)
 {
     i64 blocks = (a->positions + GRID_BLOCK - 1) / GRID_BLOCK, plane = a->size[0] * a->size[1] * a->size[2];
     F(Taps) t;
+    if (a->mode == GRID_NEAREST)
+        return; /* the caller's zeros */
     for (i64 b = begin; b < end; b++) {
         i64 n = b / blocks, first = b % blocks * GRID_BLOCK, count = a->positions - first < GRID_BLOCK ? a->positions - first : GRID_BLOCK;
-        REAL sums[GRID_TAPS][GRID_BLOCK] = {{0}}; /* over channels, of the gradient times what each tap read */
-        int taps = F(taps_of)(a, (const REAL *)a->grid + (n * a->positions + first) * a->dims, count, 1, &t);
         const REAL *x = (const REAL *)a->x + n * a->channels * plane, *g = (const REAL *)a->gy + n * a->channels * a->positions + first;
+        const REAL *grid = (const REAL *)a->grid + (n * a->positions + first) * a->dims;
+#ifdef GATHERED
+        if (F(has_bilinear_vectors)(a)) {
+            F(bilinear_backward_grid)(a, grid, x, plane, g, (REAL *)a->ggrid + (n * a->positions + first) * 2, count);
+            continue;
+        }
+#endif
+        REAL sums[GRID_TAPS][GRID_BLOCK] = {{0}}; /* over channels, of the gradient times what each tap read */
+        int taps = F(taps_of)(a, grid, count, 1, &t);
         i64 done = taps == 4 ? F(tap_sum_vectors)(&t, x, plane, g, a->positions, a->channels, count, sums) : 0;
         F(tap_sums)(&t, taps, x, plane, g, a->positions, a->channels, done, count, sums);
         for (i64 p = 0; p < count; p++)

@@ -96,15 +96,32 @@ METHODS = [
     ((2, 37, 14, 14), (37, 1, 5, 5), {"groups": 37, "padding": 2, "stride": 2}),
     ((2, 24, 11, 9), (24, 1, 7, 7), {"groups": 24, "padding": 3}),
     ((2, 24, 12, 31), (24, 1, 3, 5), {"groups": 24, "padding": (0, 4), "dilation": (2, 1)}),
+    ((2, 32, 9, 7), (32, 1, 3, 3), {"groups": 32, "padding": 1}),
+    ((2, 48, 16, 31), (48, 1, 3, 3), {"groups": 48, "padding": 1, "stride": 2}),
     ((2, 6, 12, 31), (6, 1, 7, 7), {"groups": 6, "padding": 1, "stride": 3}),
+    ((1, 48, 70, 100), (48, 1, 5, 5), {"groups": 48, "padding": 2, "stride": 2}),  # several bands of lines
+    ((1, 33, 61, 150), (33, 1, 3, 4), {"groups": 33, "padding": (0, 5), "dilation": (3, 1)}),
+    ((2, 17, 13, 12), (17, 1, 4, 5), {"groups": 17, "padding": (3, 1), "stride": (3, 2), "dilation": (1, 2)}),
     ((3, 64, 4, 4), (40, 64, 3, 3), {"padding": 1}),
     ((6, 72, 4, 4), (80, 72, 3, 3), {"padding": 1}),
     ((17, 70, 2, 2), (40, 70, 3, 3), {"padding": 1}),
     ((5, 72, 5, 5), (40, 72, 3, 3), {"padding": 1}),
     ((16, 40, 16, 16), (24, 40, 3, 3), {"padding": 1, "stride": 2}),
+    # tap by tap: maps that are mostly margin, strides on small maps, blocks of samples and of channels, parts of vectors
+    ((3, 33, 5, 5), (50, 33, 5, 5), {"padding": 2}),
+    ((70, 20, 5, 5), (40, 20, 5, 5), {"padding": 2}),
+    ((8, 64, 7, 7), (130, 64, 3, 3), {"stride": 2, "padding": 1}),
+    ((5, 49, 9, 7), (33, 49, 5, 3), {"stride": (2, 3), "padding": (2, 1)}),
+    ((2, 300, 6, 20), (31, 300, 3, 5), {"stride": (2, 1), "padding": (1, 2)}),
+    ((4, 30, 13, 11), (20, 30, 3, 3), {"padding": 4, "dilation": 4}),
+    ((3, 24, 14, 17), (70, 24, 5, 5), {"padding": 2}),
+    ((3, 16, 7, 7), (16, 16, 7, 7), {"padding": 3, "stride": 3}),
+    ((1, 40, 6, 6), (48, 40, 3, 3), {"padding": 1}),
+    ((2, 260, 24, 13), (510, 260, 3, 3), {"padding": 1, "stride": 2}),
     # GEMMs: single images, positions of all samples as columns, 1x1 of stride 2
     ((1, 72, 9, 8), (64, 72, 1, 1), {}),
     ((3, 150, 13, 11), (230, 150, 1, 1), {}),  # a GEMM for each image, in all three passes
+    ((5, 16, 16, 15), (16, 16, 1, 1), {}),
     ((3, 64, 5, 7), (70, 64, 1, 1), {}),
     ((3, 64, 4, 2), (33, 64, 3, 2), {"padding": 1}),
     ((5, 40, 9, 14), (33, 40, 3, 3), {"stride": 2, "padding": (1, 0)}),
@@ -125,6 +142,26 @@ def test_methods_in_single_precision(x, w, options, last):
         operands = [t.contiguous(memory_format=torch.channels_last) for t in operands]
     operands = [t.requires_grad_() for t in (*operands, torch.randn(w[0]))]
     compare(trt.conv2d, F.conv2d, *operands, tolerance=2e-4, **options)
+
+
+@pytest.mark.parametrize("last", [False, True], ids=["NCHW", "channels_last"])
+def test_taps_in_the_padding_are_not_multiplied(last):
+    """Of a kernel of 7x7 on maps of 2x2 only 3x3 taps ever meet the map: what the others hold has no consequence."""
+    x, w, dy = (torch.randn(size, generator=torch.Generator().manual_seed(7)) for size in ((8, 16, 2, 2), (24, 16, 7, 7), (8, 24, 2, 2)))
+    inner = w[:, :, 2:5, 2:5].clone()
+    w[:] = float("nan")
+    w[:, :, 2:5, 2:5] = inner
+    if last:
+        x, w = x.contiguous(memory_format=torch.channels_last), w.contiguous(memory_format=torch.channels_last)
+    a, b = ours(x).requires_grad_(), ours(w).requires_grad_()
+    y = trt.conv2d(a, b, padding=3)
+    y.backward(ours(dy))
+    p, q = x.double().requires_grad_(), inner.double().requires_grad_()
+    expected = F.conv2d(p, q, padding=1)
+    expected.backward(dy.double())
+    for got, want in ((y.detach(), expected), (a.grad, p.grad), (b.grad[:, :, 2:5, 2:5], q.grad)):
+        assert abs(got.numpy() - want.detach().numpy()).max() < 1e-4
+    assert not b.grad[:, :, :2].any()
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -170,7 +207,7 @@ def test_empty():
 
 
 @pytest.mark.usefixtures("split_small_work")
-@pytest.mark.parametrize("x,w,options", [((8, 16, 20, 20), (32, 16, 3, 3), {"padding": 1}), ((300, 24, 2, 2), (40, 24, 3, 3), {"padding": 1}), ((1, 64, 9, 8), (72, 64, 1, 1), {}), ((3, 64, 9, 8), (40, 64, 3, 3), {"stride": 2})])
+@pytest.mark.parametrize("x,w,options", [((8, 16, 20, 20), (32, 16, 3, 3), {"padding": 1}), ((300, 24, 2, 2), (40, 24, 3, 3), {"padding": 1}), ((1, 64, 9, 8), (72, 64, 1, 1), {}), ((3, 64, 9, 8), (40, 64, 3, 3), {"stride": 2}), ((150, 40, 5, 5), (48, 40, 5, 5), {"padding": 2}), ((9, 40, 8, 8), (48, 40, 3, 3), {"stride": 2, "padding": 1})])
 def test_threads_do_not_change_results(x, w, options):
     x, w = ours(normal(*x, dtype=torch.float32)), ours(normal(*w, dtype=torch.float32))
     before, runs = trt.get_num_threads(), []

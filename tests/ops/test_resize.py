@@ -99,6 +99,28 @@ def test_grids(mode, padding, corners):
         compare(TF.grid_sample, F.grid_sample, x, grid, mode, padding, corners)
 
 
+@pytest.mark.parametrize("corners", [False, True])
+@pytest.mark.parametrize("padding", ["zeros", "border"])
+@pytest.mark.parametrize("positions", [1, 3, 4, 5, 8, 13, 70])
+def test_bilinear_grids_in_vectors(positions, padding, corners):
+    """float32 takes eight positions at a time, and the last ones by masks: both gradients, one channel and several, maps of one line."""
+    rng = torch.Generator().manual_seed(positions)
+    for channels, height, width in ((1, 6, 5), (3, 1, 9), (2, 7, 1)):
+        x = torch.randn(2, channels, height, width, generator=rng).requires_grad_()
+        grid = (torch.rand(2, 1, positions, 2, generator=rng) * 2.6 - 1.3).requires_grad_()
+        compare(TF.grid_sample, F.grid_sample, x, grid, "bilinear", padding, corners)
+
+
+def test_gradients_of_grids_where_nothing_is_read():
+    """An infinite gradient of a position outside reaches neither the input nor the grid; a nearest pixel doesn't move with the grid."""
+    x, grid = trt.randn(1, 1, 4, 4, requires_grad=True), trt.full((1, 1, 9, 2), 5.0).requires_grad_()
+    grads = trt.autograd.grad(TF.grid_sample(x, grid, align_corners=False), [x, grid], trt.full((1, 1, 1, 9), float("inf")))
+    assert not any(g.any() for g in grads)
+    inside = trt.zeros(1, 1, 9, 2, requires_grad=True)
+    (back,) = trt.autograd.grad(TF.grid_sample(x, inside, mode="nearest", align_corners=False).sum(), [inside])
+    assert back.shape == (1, 1, 9, 2) and not back.any()
+
+
 def test_grids_of_anything():
     """Positions far outside, infinite and NaN read nothing beyond the tensor."""
     grid = torch.tensor([float("nan"), float("inf"), -float("inf"), 1e30, -1e30, 1e9, -5.0, 0.0]).reshape(1, 2, 2, 2)

@@ -9,7 +9,7 @@ from tensorrt_lite._C.core.hints import hinted
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.core.allocator cimport block_alloc
 from tensorrt_lite._C.core.device import channels_last
-from tensorrt_lite._C.ops.conv.gemm cimport BY_KERNELS, gemm_pass, gemm_way
+from tensorrt_lite._C.ops.conv.gemm cimport BY_KERNELS, gemm_pass, gemm_way, rows_pass, takes_rows
 from tensorrt_lite._C.ops.conv.kernels cimport CONV_FORWARD, CONV_INPUT, CONV_WEIGHT, conv_kernels, conv_problem, conv_work
 from tensorrt_lite._C.ops.conv.tiles cimport takes_tiles, tiles_pass
 from tensorrt_lite._C.ops.conv.problem cimport ConvProblem
@@ -473,6 +473,8 @@ cdef int convolve_cpu(int what, const ConvProblem* problem, bint last, TensorBas
     cdef int way = BY_KERNELS if last else gemm_way(what, problem, code)
     if way != BY_KERNELS:
         return gemm_pass(TABLE, way, what, problem, a, b, bias, out)
+    if last and takes_rows(problem, code):
+        return rows_pass(TABLE, what, problem, in_order(a, True), in_order(b, True), bias, out)
     if takes_tiles(what, problem, code):
         return tiles_pass(what, problem, last, a, b, bias, out)
     make_plan(p, problem)

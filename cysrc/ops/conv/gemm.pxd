@@ -7,3 +7,5 @@ cdef enum:
 
 cdef int gemm_way(int what, const ConvProblem* p, int dtype) noexcept
 cdef int gemm_pass(const conv_kernels* kernels, int way, int what, const ConvProblem* p, TensorBase a, TensorBase b, TensorBase bias, TensorBase out) except -1
+cdef bint takes_rows(const ConvProblem* p, int dtype) noexcept
+cdef int rows_pass(const conv_kernels* kernels, int what, const ConvProblem* p, TensorBase a, TensorBase b, TensorBase bias, TensorBase out) except -1

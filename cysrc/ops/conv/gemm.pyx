@@ -9,7 +9,7 @@ from tensorrt_lite._C.core.dtype cimport BF16, F16, F32, F64, Scalar
 from tensorrt_lite._C.core.iterator cimport contiguous_of, copy_elements
 from tensorrt_lite._C.core.parallel cimport COPY_GRAIN, parallel_for
 from tensorrt_lite._C.core.tensor cimport ITEM_SIZE, TensorBase, data_of, empty_tensor, make_view
-from tensorrt_lite._C.ops.conv.kernels cimport CONV_COLUMNS, CONV_FORWARD, CONV_INPUT, CONV_WEIGHT, conv_kernels, conv_work
+from tensorrt_lite._C.ops.conv.kernels cimport CONV_COLUMNS, CONV_FORWARD, CONV_INPUT, CONV_WEIGHT, conv_kernels, conv_problem, conv_suits_maps, conv_work
 from tensorrt_lite._C.ops.conv.problem cimport ConvProblem
 from tensorrt_lite._C.ops.matmul.mat cimport Mat, matrix_of, transpose_mat
 from tensorrt_lite._C.steps.matmul cimport run_gemm
@@ -76,9 +76,18 @@ cdef int small_image_way(int what, const ConvProblem* p, int dtype) noexcept:
     return BY_COLUMNS if columns >= LEAST_COLUMNS else BY_ROWS
 
 
+cdef void set_planes(conv_problem* s, const ConvProblem* p) noexcept:
+    """Images in NCHW as the kernels' problem, without the weight's strides."""
+    s.samples, s.c_in, s.c_out, s.groups, s.last = p.samples, p.c_in, p.c_out, p.groups, 0
+    s.in_h, s.in_w, s.out_h, s.out_w = p.inputs[1], p.inputs[2], p.outputs[1], p.outputs[2]
+    s.kernel_h, s.kernel_w, s.stride_h, s.stride_w = p.taps[1], p.taps[2], p.stride[1], p.stride[2]
+    s.pad_h, s.pad_w, s.dilation_h, s.dilation_w = p.padding[1], p.padding[2], p.dilation[1], p.dilation[2]
+
+
 cdef int gemm_way(int what, const ConvProblem* p, int dtype) noexcept:
     """How images in NCHW are convolved."""
     cdef int64_t positions = p.outputs[1] * p.outputs[2], taps = p.taps[1] * p.taps[2], work
+    cdef conv_problem s
     cdef bint half = dtype == F16 or dtype == BF16, single = is_pointwise(p) and positions == 1, strided
     if p.n > 2 or p.groups != 1 or p.c_in < 16 or p.c_out < 16 or not half and dtype != F32 and dtype != F64:
         return BY_KERNELS
@@ -91,6 +100,10 @@ cdef int gemm_way(int what, const ConvProblem* p, int dtype) noexcept:
         return BY_KERNELS        # columns would be rounded before they are added
     if dtype == F32 and has_winograd_tiles(what, p):
         return BY_KERNELS
+    if not half and taps > 1:
+        set_planes(&s, p)
+        if conv_suits_maps(&s, what):
+            return BY_KERNELS
     if positions <= SMALL_IMAGE:
         return small_image_way(what, p, dtype)
     strided = positions <= STRIDED_IMAGE and p.stride[1] * p.stride[2] > 1 and (positions % WHOLE_VECTORS or p.samples < MANY_SAMPLES)
@@ -235,10 +248,7 @@ cdef TensorBase turned_columns(const conv_kernels* kernels, const ConvProblem* p
     columns = empty_tensor(2, sizes, x.dtype, DEV_CPU)
     memset(&g, 0, sizeof(Gather))
     g.kernels = &kernels[x.dtype == F64]
-    g.work.s.samples, g.work.s.c_in, g.work.s.c_out, g.work.s.groups = p.samples, p.c_in, p.c_out, 1
-    g.work.s.in_h, g.work.s.in_w, g.work.s.out_h, g.work.s.out_w = p.inputs[1], p.inputs[2], p.outputs[1], p.outputs[2]
-    g.work.s.kernel_h, g.work.s.kernel_w, g.work.s.stride_h, g.work.s.stride_w = p.taps[1], p.taps[2], p.stride[1], p.stride[2]
-    g.work.s.pad_h, g.work.s.pad_w, g.work.s.dilation_h, g.work.s.dilation_w = p.padding[1], p.padding[2], p.dilation[1], p.dilation[2]
+    set_planes(&g.work.s, p)
     g.work.direction, g.work.a, g.work.out = CONV_COLUMNS, data_of(x), data_of(columns)
     g.kernels.plan(&g.work)
     items = g.kernels.items(&g.work, 0)
@@ -313,6 +323,26 @@ cdef int sum_over_images(const ConvProblem* p, TensorBase grad, TensorBase x, Te
         transpose_mat(&mb)
         run_gemm(DEV_CPU, "convolution", weight, &mo, g, &ma, image, &mb, NULL, &one if s else NULL, weight if s else None, &mo if s else NULL)
     return 0
+
+
+cdef bint takes_rows(const ConvProblem* p, int dtype) noexcept:
+    """Whether a 1x1 kernel on images in channels_last, whose positions are rows of a matrix, is a GEMM: packing the weight shows least there."""
+    cdef int64_t size = p.c_in * p.c_out
+    return (
+        (dtype == F32 or dtype == F64) and p.n <= 2 and p.groups == 1 and (size >= LARGE_WEIGHT or p.c_in == 16 and p.c_out == 16) and is_pointwise(p)
+        and p.samples * p.outputs[1] * p.outputs[2] * size >= LEAST_SINGLE
+    )
+
+
+cdef int rows_pass(const conv_kernels* kernels, int what, const ConvProblem* p, TensorBase a, TensorBase b, TensorBase bias, TensorBase out) except -1:
+    """One pass over images and a weight in channels_last: that of a batch of single positions."""
+    cdef ConvProblem q = p[0]
+    q.samples = p.samples * p.outputs[1] * p.outputs[2]
+    q.inputs[1] = q.inputs[2] = q.outputs[1] = q.outputs[2] = 1
+    a = matrix_view(a, q.samples, p.c_in if what == CONV_FORWARD else p.c_out)
+    b = matrix_view(b, q.samples, p.c_in) if what == CONV_WEIGHT else matrix_view(b, p.c_out, p.c_in)
+    out = matrix_view(out, p.c_out if what == CONV_WEIGHT else q.samples, p.c_out if what == CONV_FORWARD else p.c_in)
+    return gemm_pass(kernels, BY_ROWS, what, &q, a, b, bias, out)
 
 
 cdef int gemm_pass(const conv_kernels* kernels, int way, int what, const ConvProblem* p, TensorBase a, TensorBase b, TensorBase bias, TensorBase out) except -1:

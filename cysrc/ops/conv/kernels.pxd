@@ -11,6 +11,7 @@ cdef extern from "conv.h" nogil:
         int64_t samples, c_in, in_h, in_w, c_out, out_h, out_w
         int64_t kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w, groups
         int64_t last, w_first, w_group, w_out, w_in, w_tap
+    bint conv_suits_maps(const conv_problem*, int64_t) noexcept
     # `pass` is a word of Python's
     ctypedef struct conv_work:
         conv_problem s
