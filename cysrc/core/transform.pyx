@@ -243,6 +243,11 @@ def wrapper_parts(TensorBase t not None):
     return s.value, s.level, (s.batch_dim if s.batch_dim >= 0 else None)
 
 
+def is_number(x):
+    """Whether x is a Python number in a tensor's form, which gives way to all tensors in promotion."""
+    return isinstance(x, TensorBase) and (<TensorBase>x).wrapped_number != 0
+
+
 cdef TensorBase value_of_wrapped(TensorBase t):
     return (<WrappedStorage?>t.storage).value
 
