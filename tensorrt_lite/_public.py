@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tensorrt_lite import _C
 from tensorrt_lite._C import FACTORIES
-from tensorrt_lite._C.core.overrides import AS_CALLED, BY_NAME, PublicFunction
+from tensorrt_lite._C.core.overrides import AS_CALLED, BY_NAME, PublicFunction, method_descriptor
 
 TYPE_CHECKING = False  # `typing` and what it imports would be a quarter of the package's import time
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ def method(impl: Callable[..., Any], name: str, owner: type, by_name: bool = Fal
 def _public(impl: Callable[..., Any], name: str, owner: str | type, path: str, by_name: bool, factory: bool) -> PublicFunction:
     manner = BY_NAME if by_name or path in _C.BY_NAME else AS_CALLED
     spellings = _C.SPELLINGS.get(path, _POWER if name == "__rpow__" else None)
-    return PublicFunction(impl, name, owner, manner=manner, opaque=path in _C.OPAQUE, spellings=spellings, factory=factory)
+    kind = method_descriptor if isinstance(owner, type) else PublicFunction
+    return kind(impl, name, owner, manner=manner, opaque=path in _C.OPAQUE, spellings=spellings, factory=factory)
 
 
 _POWER = {"other": "base"}  # of __rpow__, which is no row's

@@ -19,6 +19,14 @@ def test_a_free_threaded_interpreter_is_refused(monkeypatch: pytest.MonkeyPatch,
     assert not list(tmp_path.iterdir())
 
 
+def test_an_older_python_than_the_package_takes_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sys, "version_info", (3, 10, 13, "final", 0))
+    with pytest.raises(SystemExit, match="it is Python 3.10, and the package needs 3.11 or newer"):
+        build_core.Builder(tmp_path / "build", tmp_path).run()
+    assert not list(tmp_path.iterdir())
+    assert 'requires-python = ">=3.11"' in (Path(build_core.__file__).parents[1] / "pyproject.toml").read_text()
+
+
 def test_absent_interpreters_are_named_and_left_out(capsys: pytest.CaptureFixture[str]) -> None:
     from tools.wheels.__main__ import present
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
 import pickle
+import pydoc
 import threading
 
 import pytest
@@ -393,6 +395,29 @@ def test_public_functions_behave_as_functions():
     del trt.add.note
     with pytest.raises(TypeError):
         trt.add()
+
+
+@pytest.mark.parametrize("path", ["add", "zeros", "linalg.inv", "nn.functional.relu", "nn.functional.interpolate", "special.erf", "fft.fft", "Tensor.add", "Tensor.view"])
+def test_help_and_inspect_take_public_functions_for_what_pytorch_s_are(path):
+    torch = pytest.importorskip("torch")
+    ours, theirs = (functools.reduce(getattr, path.split("."), package) for package in (trt, torch))
+    text = pydoc.render_doc(ours, renderer=pydoc.plaintext).splitlines()
+    head, wanted = text[0].rpartition(": ")[2], pydoc.render_doc(theirs, renderer=pydoc.plaintext).splitlines()[0].rpartition(": ")[2]
+    kind = wanted.partition(" in module ")[0].removesuffix(" " + theirs.__name__)
+    assert head == f"{kind}{'' if kind == 'method_descriptor' else ' ' + ours.__name__} in module {ours.__module__}"
+    assert text[2] == f"{ours.__name__}{inspect.signature(ours)}" and text[3].strip() == ours.__doc__.splitlines()[0]
+    for question in (inspect.isbuiltin, inspect.isfunction, inspect.isroutine, inspect.ismethod, inspect.isclass):
+        assert question(ours) == question(theirs), question.__name__
+    assert not inspect.iscoroutinefunction(ours) and inspect.unwrap(ours) is not None
+    assert copy.deepcopy(ours) is ours and pickle.loads(pickle.dumps(ours)) is ours
+    if inspect.isfunction(ours):
+        assert inspect.getsource(ours).startswith("def ") and not hasattr(ours, "__self__")
+
+
+def test_help_of_the_class_lists_compiled_methods_as_methods():
+    kinds = {a.name: a.kind for a in inspect.classify_class_attrs(trt.Tensor)}
+    assert kinds["add"] == kinds["view"] == kinds["backward"] == "method"
+    assert trt.add.__self__ is trt and inspect.getmodule(trt.linalg.inv) is trt.linalg
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,12 @@ def refuse_free_threading() -> None:
                          "\"Installation\"). Use the build of the same version that has the GIL.")  # fmt: skip
 
 
+def refuse_old_python() -> None:
+    """An interpreter that the package does not take (`requires-python`) is refused before anything is compiled: its headers lack what the core uses."""
+    if sys.version_info < (3, 11):
+        raise SystemExit(f"tensorrt_lite cannot be built for {sys.executable}: it is Python {sys.version_info[0]}.{sys.version_info[1]}, and the package needs 3.11 or newer.")
+
+
 def digest(*parts: object) -> str:
     h = hashlib.sha256()
     for p in parts:
@@ -139,6 +145,7 @@ class Builder:
     # ---- steps
 
     def run(self) -> None:
+        refuse_old_python()
         refuse_free_threading()
         start, own_time = time.time(), time.process_time()
         self.sources = core_sources_digest(ROOT)  # before they are read: what is edited meanwhile is newer than the core

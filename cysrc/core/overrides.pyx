@@ -5,6 +5,8 @@ A `PublicFunction` stands in front of what does the work (a compiled function or
 type; otherwise modes and the arguments' classes get the public object itself with what the caller wrote. The stack of modes
 is the thread's own; `function_modes` in the thread state says whether there is one to ask.
 """
+from sys import modules
+from types import BuiltinFunctionType, FunctionType
 from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport int64_t
 from tensorrt_lite._C.core.tensor cimport TensorBase, tensor_type, parameter_type
@@ -438,6 +440,31 @@ cdef class PublicFunction:
         return self.owner
 
     @property
+    def __class__(self):
+        """What `inspect` and `help` take a function for: PyTorch's are Python's own, some built in. Methods are what their type's name says."""
+        if isinstance(self.owner, type):
+            return type(self)
+        return FunctionType if type(self.impl) is FunctionType else BuiltinFunctionType
+
+    @property
+    def __self__(self):
+        if self.__class__ is not BuiltinFunctionType:
+            raise AttributeError("__self__")
+        return modules[self.owner]            # as a built-in function has its module
+
+    @property
+    def __code__(self):
+        return self.impl.__code__
+
+    @property
+    def __globals__(self):
+        return self.impl.__globals__
+
+    @property
+    def __closure__(self):
+        return self.impl.__closure__
+
+    @property
     def __doc__(self):
         return _documentation_of(self)
 
@@ -470,6 +497,14 @@ cdef class PublicFunction:
         if isinstance(self.owner, type):
             return f"<method '{self.name_}' of '{self.owner.__module__.partition('.')[0]}.{self.owner.__qualname__}' objects>"
         return f"<function {self.owner}.{self.name_}>"
+
+
+cdef class method_descriptor(PublicFunction):
+    """A public method; `help` shows the type's name, which is that of Python's own methods of built-in classes."""
+
+    @property
+    def __doc__(self):                       # a type's own text would stand before an inherited property
+        return _documentation_of(self)
 
 
 cdef object MISSING = object()
@@ -671,3 +706,4 @@ trt_ask = <void*>ask
 trt_make_in_python = <void*>make_in_python
 trt_call_respelled = <void*>call_respelled
 trt_prepare_public_type(<PyTypeObject*>PublicFunction)
+trt_prepare_public_type(<PyTypeObject*>method_descriptor)

@@ -171,6 +171,7 @@ cdef int set_storage(TensorBase t, Storage s) except -1
 cdef int place_of_device(object device) except -1
 cdef void set_inference_flag(bint on) noexcept
 cdef TensorBase new_tensor()
+cdef TensorBase new_alias(TensorBase t)
 cdef int set_ndim(TensorBase t, int ndim) except -1
 cdef int set_geometry(TensorBase t, int ndim, const int64_t* sizes, const int64_t* strides) except -1
 cdef int update_flags(TensorBase t) except -1

@@ -175,8 +175,8 @@ cdef TensorBase new_tensor():
     return <TensorBase>trt_new(tensor_type, _no_arguments)
 
 
-cdef inline TensorBase new_alias(TensorBase t):
-    """The object of an alias or a view: of the class Tensor, or of that of sparse tensors."""
+cdef TensorBase new_alias(TensorBase t):
+    """The object of an alias, a view or a stand-in: of the class Tensor, or of that of sparse tensors."""
     return new_tensor() if not t.keys & K_SPARSE or sparse_type == NULL else <TensorBase>trt_new(sparse_type, _no_arguments)
 
 

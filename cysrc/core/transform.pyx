@@ -18,12 +18,13 @@ from libc.stdint cimport int64_t, uint64_t
 from tensorrt_lite._C.core.device cimport DEV_META
 from tensorrt_lite._C.core.storage cimport Storage
 from tensorrt_lite._C.core.tensor cimport (
-    KEY_PYTHON, KEY_TRANSFORM, K_AUTOGRAD, K_DERIVATIVES, K_FORWARD_AD, K_PYTHON, K_TRANSFORM, K_WRAPPED, MAX_DIMS, TensorBase, alias_of, bump_version, make_view, new_tensor, set_dtype,
+    KEY_PYTHON, KEY_TRANSFORM, K_AUTOGRAD, K_DERIVATIVES, K_FORWARD_AD, K_PYTHON, K_SPARSE, K_TRANSFORM, K_WRAPPED, MAX_DIMS, TensorBase, alias_of, bump_version, make_view, new_alias, set_dtype,
     set_geometry, set_storage)
 from tensorrt_lite._C.core.dispatch cimport FRESH, INPLACE, NO_OUT, OPS, OUT, attach, operator_named, tls, trt_operator, trt_thread_state, trt_value
 from tensorrt_lite._C.core.boxing cimport box_arguments, boxed_kernel, call_boxed, register_boxed, registered_kernel
 from tensorrt_lite._C.core.dispatch import _table_size
 from tensorrt_lite._C.core.python_key import _set_make_transformed
+from tensorrt_lite._C.core.sparse import set_wrappers
 
 attach()
 
@@ -198,9 +199,10 @@ cdef int take_geometry(TensorBase t, TensorBase value, int batch_dim) except -1:
 
 
 cdef TensorBase wrapped(TensorBase value, Level level, int batch_dim):
-    cdef TensorBase t = new_tensor()
+    cdef TensorBase t = new_alias(value)       # what stands for a sparse tensor is one, to Python and to the dispatcher
     set_storage(t, storage_around(value, level, batch_dim))
-    t.keys |= K_PYTHON | K_WRAPPED
+    t.keys |= K_PYTHON | K_WRAPPED | value.keys & K_SPARSE
+    t.layout = value.layout if value.keys & K_SPARSE else t.layout
     set_dtype(t, value.dtype)
     t.wrapped_number = value.wrapped_number
     take_geometry(t, value, batch_dim)
@@ -239,6 +241,11 @@ def wrapper_parts(TensorBase t not None):
         raise TypeError("the tensor stands for no other one")
     s = <WrappedStorage>t.storage
     return s.value, s.level, (s.batch_dim if s.batch_dim >= 0 else None)
+
+
+def is_number(x):
+    """Whether x is a Python number in a tensor's form, which gives way to all tensors in promotion."""
+    return isinstance(x, TensorBase) and (<TensorBase>x).wrapped_number != 0
 
 
 cdef TensorBase value_of_wrapped(TensorBase t):
@@ -585,6 +592,7 @@ def install():
     register_boxed(KEY_TRANSFORM, run_transformed)
     register_boxed(KEY_PYTHON, run_below)
     _set_make_transformed(make_transformed)
+    set_wrappers(wrapper_parts, wrap, all_levels)
 
 
 install()

@@ -57,6 +57,11 @@ def nonzero_static(input: Any, *, size: Any, fill_value: Any = -1, out: Any = No
     n = int_argument(size, "nonzero_static", "size")
     if n < 0:
         raise RuntimeError(f"nonzero_static: 'size' must be an non-negative integer, but got {n}")
+    if is_transformed([x]):
+        from tensorrt_lite._transforms.elements import for_each_element
+
+        r = for_each_element("nonzero_static", lambda x: nonzero_static(x, size=n, fill_value=fill_value), x.detach())
+        return deliver_result("nonzero_static", r, out, True)
     r = _ops.full((n, x.dim()), fill_value, dtype=_int64, device=x.device)
     if not x.is_meta:
         found = _ops.nonzero(x)
@@ -76,6 +81,10 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Tensor, ...]:
         if s < 0:
             raise ValueError(f"'shape' cannot have negative values, but got {tuple(sizes)}")
         total *= s
+    if is_transformed([i]):
+        from tensorrt_lite._transforms.elements import for_each_element
+
+        return for_each_element("unravel_index", lambda i: unravel_index(i, sizes), i)
     if not i.is_meta and i.numel():
         low, high = (bound.item() for bound in _ops.aminmax(i))
         if low < -total or high >= total:

@@ -6,6 +6,7 @@ from tensorrt_lite._C.autograd.node import namespace
 from tensorrt_lite._C.core.device import contiguous_format
 from tensorrt_lite._C.core.dispatch import is_grad_enabled
 from tensorrt_lite._C.core.dtype import _dtype_by_name
+from tensorrt_lite._C.core.python_key import is_transformed
 from tensorrt_lite._C.core.tensor import TensorBase
 from tensorrt_lite._C.ops.joining import _interleave_index
 from tensorrt_lite._C.ops.support import (
@@ -130,6 +131,10 @@ def _indices_of_counts(counts: Any, output_size: Any) -> Any:
         raise NotImplementedError("repeat_interleave: the result's shape depends on the data, which meta tensors do not have")
     if counts.dtype != _int64 and counts.dtype != _int32:
         raise RuntimeError("repeats has to be Long or Int tensor")
+    if is_transformed([counts]):
+        from tensorrt_lite._transforms.elements import for_each_element
+
+        return for_each_element("repeat_interleave", lambda c: _indices_of_counts(c, output_size), counts)
     # the length of the result depends on them: those of a device are read here
     return _interleave_index(counts.detach().cpu().to(_int64), output_size).to(counts.device, counts.dtype)
 

@@ -7,6 +7,7 @@ import builtins
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.autograd.node import namespace
 from tensorrt_lite._C.core.dtype import _dtype_by_name
+from tensorrt_lite._C.core.python_key import is_transformed
 from tensorrt_lite._C.core.tensor import TensorBase
 from tensorrt_lite._C.ops.sorting import _count_numbers, _number_bins
 from tensorrt_lite._C.ops.support import (
@@ -134,6 +135,13 @@ def _check_same_device(name: str, input: Any, other: Any, argument: str) -> None
         )
 
 
+def for_each_element(*arguments: Any) -> Any:
+    """What functional transforms make of a function that looks at numbers; they load when one is called."""
+    from tensorrt_lite._transforms.elements import for_each_element
+
+    return for_each_element(*arguments)
+
+
 def bincount(input: Any, weights: Any = None, minlength: Any = 0) -> Tensor:
     """How often (or with which total weight) each value of a vector of non-negative integers occurs."""
     x = tensor_argument(input, "bincount", "input")
@@ -149,6 +157,9 @@ def bincount(input: Any, weights: Any = None, minlength: Any = 0) -> Tensor:
         if weights.dim() != 1 or weights.numel() != x.numel():
             raise RuntimeError("weights should be 1-d and have the same length as input")
         _check_same_device("bincount", x, weights, "weights")
+    if is_transformed([x] if weights is None else [x, weights]):
+        counts = for_each_element("bincount", lambda x, w: bincount(x, w, n), x, weights)
+        return without_derivative(counts, "aten::bincount", (weights,))
     if x.numel():
         low, high = (int(bound.item()) for bound in _ops.aminmax(x))
         if low < 0:
@@ -177,6 +188,8 @@ def histc(input: Any, bins: Any = 100, min: Any = 0, max: Any = 0, *, out: Any =
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {n} for dimension 0")
     if x.is_meta:
         return _ops.empty(n, dtype=x.dtype, device="meta")
+    if is_transformed([x]):
+        return deliver_unrecorded("histc", for_each_element("histc", lambda x: histc(x, n, min, max), x.detach()), out)
     low, high = float_argument(min, "histc", "min"), float_argument(max, "histc", "max")
     if low == high and x.numel():
         low, high = float(x.amin().item()), float(x.amax().item())
@@ -238,6 +251,11 @@ def _histogram(x: Any, bins: list[Any], range: Any, weight: Any, density: Any, n
                 f"torch.{name}(): if weight tensor is provided it should have the same shape as the input tensor excluding its innermost dimension, but got input "
                 f"with shape {list(x.shape)} and weight with shape {list(weight.shape)}"
             )
+    if is_transformed([t for t in (x, weight, *bins) if isinstance(t, TensorBase)]):
+        given = (x, weight, [b if isinstance(b, TensorBase) else None for b in bins])
+        return for_each_element(
+            name, lambda x, w, edges: _histogram(x, [n if e is None else e for n, e in zip(bins, edges)], range, w, density, name), *given
+        )
     numbers = _ops.zeros(x.size(0), dtype=_int64, device=x.device)
     shape, edges, total = [], [], 1
     for k in builtins.range(len(bins)):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from tensorrt_lite._C.core import sparse as _core
 from tensorrt_lite._C.core.tensor import _register_sparse_type
-from tensorrt_lite._sparse import parts, table
+from tensorrt_lite._sparse import batches, parts, table
 from tensorrt_lite._sparse.tensor import SparseTensor
 
 _register_sparse_type(SparseTensor)
@@ -17,4 +17,4 @@ _core.set_operators(table.run)
 
 from tensorrt_lite._sparse import construct, convert, matmul, pointwise, reduction, shape  # noqa: E402
 
-__all__ = ["SparseTensor", "construct", "convert", "matmul", "parts", "pointwise", "reduction", "shape", "table"]
+__all__ = ["SparseTensor", "batches", "construct", "convert", "matmul", "parts", "pointwise", "reduction", "shape", "table"]

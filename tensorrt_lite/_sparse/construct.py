@@ -197,7 +197,7 @@ def sparse_compressed_tensor(
     pattern = make_compressed(kind, c.detach(), p.detach(), v.detach(), size)
     if requires_grad:
         return pattern.requires_grad_()
-    return with_values(pattern, v) if v.requires_grad else pattern
+    return with_values(pattern, v)
 
 
 def check_compressed(kind: int, c: Any, p: Any, size: Any, batch: int, height: int, width: int) -> None:

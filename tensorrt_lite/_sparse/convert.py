@@ -219,7 +219,7 @@ def _compress(t: Any, kind: int, blocksize: Any, dense_dim: int, name: str) -> A
     )
     found = found.reshape(*batch, entries, *block, *dense)
     pattern = make_compressed(kind, compressed, at[:, 2].reshape(*batch, entries).contiguous(), found.detach(), size)
-    return with_values(pattern, found) if found.requires_grad else pattern
+    return with_values(pattern, found)
 
 
 def _from_coo(t: Any, kind: int, blocksize: Any, name: str) -> Any:
@@ -247,7 +247,7 @@ def _from_coo(t: Any, kind: int, blocksize: Any, name: str) -> Any:
             line, plain, v = line.index_select(0, order), plain.index_select(0, order), v.index_select(0, order)
     compressed = ops.pad(ops.bincount(line, minlength=lines).cumsum(0), (1, 0))
     pattern = make_compressed(kind, compressed, plain.contiguous(), v.detach(), size)
-    return with_values(pattern, v) if v.requires_grad else pattern
+    return with_values(pattern, v)
 
 
 # ---- masks ----------------------------------------------------------------------------------------------------------
@@ -273,7 +273,7 @@ def sparse_mask(t: Any, mask: Any) -> Any:
         made = make_coo(q.indices, found.detach(), t.shape, q.coalesced)
     else:
         made = make_compressed(p.layout, p.compressed, p.plain, found.detach(), t.shape)
-    return with_values(made, found) if found.requires_grad else made
+    return with_values(made, found)
 
 
 __all__ = ["LAYOUTS", "coordinates_of", "sparse_mask", "spread", "to_dense", "to_layout", "to_sparse"]

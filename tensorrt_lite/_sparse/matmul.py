@@ -16,6 +16,7 @@ from tensorrt_lite._sparse.parts import (
     coalesce,
     coo_of,
     group_sums,
+    here,
     int64,
     is_sparse,
     linear_keys,
@@ -25,6 +26,7 @@ from tensorrt_lite._sparse.parts import (
     ops,
     parts,
     recorded,
+    stored,
     values_of,
     with_values,
 )
@@ -37,6 +39,10 @@ class Rows(NamedTuple):
     crow: Any
     col: Any
     columns: int
+
+    def here(self) -> Rows:
+        """The places for a function of `recorded`."""
+        return Rows(here(self.crow), here(self.col), self.columns)
 
     def lines(self) -> Any:
         """The row of each entry."""
@@ -76,26 +82,28 @@ def product(rows: Rows, values: Any, dense: Any) -> Any:
     """The sparse matrix of `values` times a dense one: (rows, n)."""
 
     def derive(grad: Any, needs: Any, v: Any, d: Any) -> Any:
-        gv = sampled(rows, grad, _conj(d)) if needs[0] else None
+        at = rows.here()
+        gv = sampled(at, grad, _conj(d)) if needs[0] else None
         if not needs[1]:
             return gv, None
-        turned, order = rows.transposed()
+        turned, order = at.transposed()
         return gv, product(turned, _conj(v).index_select(0, order), grad)
 
-    return recorded(lambda v, d: ops._csr_mm(rows.crow, rows.col, v.detach(), d.detach()), derive, values, dense)
+    return recorded(lambda v, d: ops._csr_mm(*rows.here()[:2], v.detach(), d.detach()), derive, values, dense)
 
 
 def sampled(rows: Rows, left: Any, right: Any) -> Any:
     """Of left @ right.t() the elements at the places of the entries: (count,)."""
 
     def derive(grad: Any, needs: Any, x: Any, y: Any) -> Any:
-        gx = product(rows, grad, _conj(y)) if needs[0] else None
+        at = rows.here()
+        gx = product(at, grad, _conj(y)) if needs[0] else None
         if not needs[1]:
             return gx, None
-        turned, order = rows.transposed()
+        turned, order = at.transposed()
         return gx, product(turned, grad.index_select(0, order), _conj(x))
 
-    return recorded(lambda x, y: ops._csr_sampled(rows.crow, rows.col, x.detach(), y.detach()), derive, left, right)
+    return recorded(lambda x, y: ops._csr_sampled(*rows.here()[:2], x.detach(), y.detach()), derive, left, right)
 
 
 def _same_type(name: str, a: Any, b: Any) -> None:
@@ -127,11 +135,15 @@ def _sparse_product(a: Any, b: Any) -> Any:
     """Of two sparse matrices: in coordinates where one of them is, else as the left one."""
     left, v = rows_of(a)
     right, w = rows_of(b)
-    crow, col, values = ops._csr_product(left.crow, left.col, v.detach(), right.crow, right.col, w.detach(), right.columns)
-    made = Rows(crow, col, right.columns)
+    places: list[Any] = []
+
+    def run(v: Any, w: Any) -> Any:
+        crow, col, values = ops._csr_product(*left.here()[:2], v.detach(), *right.here()[:2], w.detach(), right.columns)
+        places[:] = [crow, col]
+        return values
 
     def derive(grad: Any, needs: Any, v: Any, w: Any) -> Any:
-        which, at, place = meetings(left, right, made)
+        which, at, place = meetings(left.here(), right.here(), Rows(*places, right.columns).here())
         grad = grad.index_select(0, place)
         gv = gw = None
         if needs[0]:
@@ -141,10 +153,12 @@ def _sparse_product(a: Any, b: Any) -> Any:
             gw = group_sums(grad * _conj(v).index_select(0, which), ops.sort(at, dim=0, stable=True)[1], starts_of(at, w.size(0)))
         return gv, gw
 
-    values = recorded(lambda v, w: values, derive, v, w)
+    values = recorded(run, derive, v, w)
+    crow, col = places
+    made = Rows(crow, col, right.columns)
     size = (a.size(0), b.size(1))
     if number_of(a) in (CSR, BSR) and number_of(b) != COO:
-        return with_values(make_compressed(CSR, crow, col, values.detach(), size), values)
+        return with_values(make_compressed(CSR, crow, col, stored(values), size), values)
     found = coo_of(ops.stack([made.lines(), col]), values, size, True)
     return found if COO in (number_of(a), number_of(b)) else to_layout(found, "csc", None, None)
 

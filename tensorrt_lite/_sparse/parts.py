@@ -96,19 +96,31 @@ def rebuilt(t: Any, values: Any) -> Any:
 
 
 class SparseOperator(Function):
-    """A Node of sparse tensors. derive(gradient, which inputs need one, *inputs) returns a gradient or None for each input."""
+    """A Node of sparse tensors. derive(gradient, which inputs need one, *inputs) returns a gradient or None for each input. Inside a functional transform run is called
+    below the level: other tensors that it reads must be integers or patterns, which it takes by `here`."""
+
+    generate_vmap_rule = True
 
     @staticmethod
-    def forward(ctx: Any, run: Any, derive: Any, *tensors: Any) -> Any:
-        ctx.derive = derive
-        ctx.save_for_backward(*tensors)
+    def forward(run: Any, derive: Any, *tensors: Any) -> Any:
         return run(*tensors)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.derive = inputs[1]
+        ctx.save_for_backward(*inputs[2:])
 
     @staticmethod
     def backward(ctx: Any, grad: Any) -> Any:
         tensors = ctx.saved_tensors
         grads = ctx.derive(grad, ctx.needs_input_grad[2:], *tensors)
         return (None, None, *(_fitting(g, t) for g, t in zip(grads, tensors)))
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        raise NotImplementedError(
+            "Trying to use forward AD with an operator of sparse tensors that does not support it because it has not been implemented yet."
+        )
 
 
 def _fitting(grad: Any, t: Any) -> Any:
@@ -123,14 +135,26 @@ def _fitting(grad: Any, t: Any) -> Any:
 
 def recorded(run: Callable[..., Any], derive: Callable[..., Any], *tensors: Any) -> Any:
     """run(*tensors), with a Node where one of them requires a gradient. derive must compute with operators that record themselves."""
-    if is_grad_enabled() and any(t.requires_grad for t in tensors):
+    if is_grad_enabled() and any(t.requires_grad for t in tensors) or _core.is_transforming():  # at a level of vmap, histories are those of the values below
         return SparseOperator.apply(run, derive, *tensors)
+    for t in tensors:
+        _core.check_no_tangent(t)
     return run(*tensors)
+
+
+here = _core.below_ended_levels  # what a function of `recorded` reads beside its arguments
+
+
+def stored(values: Any) -> Any:
+    """Values as a sparse tensor keeps them: without a history that this level sees, with those of levels below."""
+    _core.check_no_tangent(values)
+    return values if _core.is_transforming() and not values.requires_grad else values.detach()
 
 
 def values_of(t: Any) -> Any:
     """The stored values of a sparse tensor, with a history: the gradient is a sparse tensor of the same indices."""
     if not (t.requires_grad and is_grad_enabled()):
+        _core.check_no_tangent(t)
         return parts(t).values
     return recorded(lambda x: parts(x).values.detach(), lambda grad, needs, x: (_gradient_of_entries(x, grad),), t)
 
@@ -149,9 +173,9 @@ def _gradient_of_entries(t: Any, grad: Any) -> Any:
 def with_values(t: Any, values: Any) -> Any:
     """A sparse tensor with the indices of `t` and these values, and their history."""
     if not (values.requires_grad and is_grad_enabled()):
-        return rebuilt(t, values.detach() if values.requires_grad else values)
+        return rebuilt(t, stored(values) if values.requires_grad else values)
     pattern = t.detach() if t.requires_grad else t
-    return recorded(lambda v: rebuilt(pattern, v.detach()), lambda grad, needs, v: (values_at(grad, pattern, v),), values)
+    return recorded(lambda v: rebuilt(here(pattern), v.detach()), lambda grad, needs, v: (values_at(grad, here(pattern), v),), values)
 
 
 def coo_of(indices: Any, values: Any, size: Any, coalesced: bool = False) -> Any:
@@ -159,7 +183,7 @@ def coo_of(indices: Any, values: Any, size: Any, coalesced: bool = False) -> Any
     return (
         with_values(make_coo(indices, values.detach(), size, coalesced), values)
         if values.requires_grad and is_grad_enabled()
-        else make_coo(indices, values.detach(), size, coalesced)
+        else make_coo(indices, stored(values), size, coalesced)
     )
 
 
@@ -267,11 +291,12 @@ def group_sums(values: Any, order: Any, starts: Any) -> Any:
 
     def run(v: Any) -> Any:
         flat = v.detach().reshape(v.size(0), math.prod(v.shape[1:]))  # -1 would be ambiguous of no values
-        return ops._csr_mm(starts, order, None, flat).reshape(starts.size(0) - 1, *v.shape[1:])
+        return ops._csr_mm(here(starts), here(order), None, flat).reshape(starts.size(0) - 1, *v.shape[1:])
 
     def derive(grad: Any, needs: Any, v: Any) -> Any:
-        group = ops.repeat_interleave(ops.arange(starts.size(0) - 1, device=starts.device), starts[1:] - starts[:-1])
-        return (grad.index_select(0, ops.empty_like(order).index_copy(0, order, group)),)
+        at, end = here(order), here(starts)
+        group = ops.repeat_interleave(ops.arange(end.size(0) - 1, device=end.device), end[1:] - end[:-1])
+        return (grad.index_select(0, ops.empty_like(at).index_copy(0, at, group)),)
 
     return recorded(run, derive, values)
 
@@ -382,8 +407,12 @@ class Aliased(Function):
     """The entries of a tensor under another one, which later writes to the first do not change."""
 
     @staticmethod
-    def forward(ctx: Any, t: Any) -> Any:
+    def forward(t: Any) -> Any:
         return rebuilt(t, parts(t).values.detach())
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        pass
 
     @staticmethod
     def backward(ctx: Any, grad: Any) -> Any:
@@ -394,10 +423,13 @@ class Written(Function):
     """A tensor that has taken over another one's entries, and its history; its own one ends, with zeros where the new entries do not come from it."""
 
     @staticmethod
-    def forward(ctx: Any, target: Any, result: Any, zeros: Any) -> Any:
-        ctx.zeros = zeros
-        ctx.mark_dirty(target)  # which raises the version
+    def forward(target: Any, result: Any, zeros: Any) -> Any:
         return _take_over(target, result, False)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.zeros = inputs[2]
+        ctx.mark_dirty(inputs[0])  # which raises the version
 
     @staticmethod
     def backward(ctx: Any, grad: Any) -> Any:

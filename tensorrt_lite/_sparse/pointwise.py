@@ -119,7 +119,7 @@ def converting(name: str) -> Any:
             p = parts(t)
             found = tuple(x.to(changed.device) for x in (p.indices, p.compressed, p.plain) if x is not None)
             moved = _core.make(p.layout, tuple(t.shape), (*found, changed.detach()), p.sparse_dim, p.dense_dim, p.coalesced)
-            return with_values(moved, changed) if changed.requires_grad else moved
+            return with_values(moved, changed)
         return with_values(t, changed)
 
     return run

@@ -76,7 +76,7 @@ def transpose(t: Any, dim0: int, dim1: int) -> Any:
     size = list(t.shape)
     size[a], size[b] = size[b], size[a]
     made = make_compressed(_TURNED[p.layout], p.compressed, p.plain, v.detach(), size)
-    return with_values(made, v) if v.requires_grad else made
+    return with_values(made, v)
 
 
 @operator("t")
@@ -158,7 +158,7 @@ def select(t: Any, dim: int, index: int) -> Any:
         made = make_compressed(
             p.layout, p.compressed.select(d, index % n), p.plain.select(d, index % n), v.detach(), [x for k, x in enumerate(t.shape) if k != d]
         )
-        return with_values(made, v) if v.requires_grad else made
+        return with_values(made, v)
     p = parts(t)
     size = [x for k, x in enumerate(t.shape) if k != d]
     if d >= p.sparse_dim:

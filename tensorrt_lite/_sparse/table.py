@@ -12,6 +12,7 @@ from typing import Any, Callable
 from tensorrt_lite._C.core import sparse as _core
 from tensorrt_lite._C.core.dispatch import is_grad_enabled
 from tensorrt_lite._C.core.tensor import TensorBase
+from tensorrt_lite._sparse.batches import innermost_batch, run_operator
 
 is_sparse = _core.is_sparse
 OPERATORS: dict[str, Callable[..., Any]] = {}
@@ -72,6 +73,9 @@ def _described(x: Any) -> str:
 
 def run(name: str, arguments: tuple[Any, ...], target: Any, mode: int) -> Any:
     """What the dispatch key calls. mode: 0 a new result, 1 into `target`, 2 in place."""
+    level = innermost_batch(arguments)
+    if level is not None:
+        return run_operator(level, name, arguments, target, mode)
     function = OPERATORS.get(name)
     if function is None:
         raise refusal(name + ("_" if mode == 2 else ""), arguments)

@@ -6,7 +6,7 @@ from typing import Any
 
 from tensorrt_lite._C.autograd import attributes as _attributes
 from tensorrt_lite._C.core.overrides import DisableTorchFunctionSubclass
-from tensorrt_lite._sparse import table
+from tensorrt_lite._sparse import batches, table
 from tensorrt_lite._sparse.parts import COO, NAMES, is_sparse, make_compressed, make_coo, number_of, parts
 from tensorrt_lite.tensor import Tensor
 
@@ -32,6 +32,9 @@ class SparseTensor(Tensor):
         if name == "__set__" and len(args) == 2 and getattr(getattr(func, "__self__", None), "__name__", "") == "grad":
             return func.__self__.fset(*args)
         found = table.FUNCTIONS.get(name)
+        level = batches.innermost_batch(args) if name in batches.FUNCTIONS else None
+        if level is not None:
+            return batches.for_each(level, func, args, kwargs or {})
         with DisableTorchFunctionSubclass():
             result = (found or func)(*args, **(kwargs or {}))
             if result is NotImplemented:
@@ -47,6 +50,10 @@ class SparseTensor(Tensor):
     is_sparse, is_sparse_csr, is_cpu, is_cuda, is_meta = (_property(name) for name in ("is_sparse", "is_sparse_csr", "is_cpu", "is_cuda", "is_meta"))
     size, dim, numel, ndimension, nelement = (_attributes.METHODS[name] for name in ("size", "dim", "numel", "ndimension", "nelement"))
     is_floating_point, is_complex, requires_grad_ = (_attributes.METHODS[name] for name in ("is_floating_point", "is_complex", "requires_grad_"))
+
+    def __radd__(self, other: Any) -> Any:
+        # Python asks a subclass first, and a sum knows which operand is the sparse one
+        return other.add(self) if isinstance(other, Tensor) else Tensor.__radd__(self, other)
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         from tensorrt_lite._sparse.printing import sparse_repr

@@ -252,7 +252,7 @@ def _run_pointwise(level: Any, name: str, place: int, arguments: tuple[Any, ...]
         if isinstance(value, trt.Tensor):
             own = value.dim() - (dim is not None)
             rank = max(rank, own)
-            if value.dtype is not trt.bool:
+            if value.dtype is not trt.bool and not transform.is_number(value):
                 kinds.add(value.dtype)
             scalars = scalars or own == 0
     promoted = _promoted(arguments) if scalars and len(kinds) > 1 else None
@@ -276,7 +276,7 @@ def _run_pointwise(level: Any, name: str, place: int, arguments: tuple[Any, ...]
 
 def _promoted(arguments: tuple[Any, ...]) -> Any:
     """The type in which tensors of elements are combined; wrappers have the elements' shapes."""
-    tensors = [x for x in arguments if isinstance(x, trt.Tensor)]
+    tensors = [x for x in arguments if isinstance(x, trt.Tensor) and not transform.is_number(x)]
     if len(tensors) == 2:
         return trt.result_type(*tensors)
     ranked = [x for x in tensors if x.dtype is not trt.bool]

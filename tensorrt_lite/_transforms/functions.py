@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tensorrt_lite as trt
 from tensorrt_lite._C.core import transform
+from tensorrt_lite._C.core.sparse import is_sparse, parts_of
 from tensorrt_lite._transforms.batching import Resumed, fallbacks
 from tensorrt_lite.utils import _pytree
 
@@ -22,7 +23,12 @@ class VmapInfo(NamedTuple):
 
 
 def _belongs(args: tuple[Any, ...], level: Any) -> bool:
-    return any(transform.belongs(x, level) for x in _pytree.tree_leaves(args))
+    return any(transform.belongs(x, level) or is_sparse(x) and not transform.is_wrapper(x) and _sparse_belongs(x, level) for x in _pytree.tree_leaves(args))
+
+
+def _sparse_belongs(t: Any, level: Any) -> bool:
+    """Whether a sparse tensor that is no wrapper is made of parts of the level."""
+    return any(transform.belongs(x, level) for x in parts_of(t))
 
 
 def apply_function(cls: Any, args: tuple[Any, ...]) -> Any:

@@ -102,6 +102,8 @@ def unwrap_outputs(outputs: Any, out_dims: Any, level: Any, func: Callable[..., 
 
 def _unwrapped(x: Any, dim: Any, level: Any, func: Callable[..., Any]) -> Any:
     value, batch = transform.unwrap(x, level)
+    if value.is_sparse or value.layout is not trt.strided:
+        value, batch = _unwrapped_sparse(value, batch, level)
     if dim is None:
         if batch is not None:
             raise ValueError(
@@ -117,6 +119,17 @@ def _unwrapped(x: Any, dim: Any, level: Any, func: Callable[..., Any]) -> Any:
         dim %= rank
         return value.unsqueeze(dim).expand(*value.shape[:dim], level.batch_size, *value.shape[dim:])
     return value if batch == dim else value.movedim(batch, dim)
+
+
+def _unwrapped_sparse(value: Any, batch: int | None, level: Any) -> tuple[Any, int | None]:
+    """A sparse result may be a batch, or a tensor whose values are one."""
+    from tensorrt_lite._sparse import batches
+    from tensorrt_lite._sparse.parts import is_sparse
+
+    if batch is not None or not is_sparse(value):
+        return value, batch
+    joined = batches.joined(value, level)
+    return joined, None if joined is value else 0
 
 
 def vmap(

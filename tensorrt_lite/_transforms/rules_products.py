@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
-from tensorrt_lite._transforms.batching import Call, Plain, by_elements, flattened, names_of, padded, rule
+from tensorrt_lite._transforms.batching import Call, Plain, by_elements, flattened, loop, names_of, padded, rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -178,3 +178,37 @@ def _solve(call: Call) -> Any:
     if isinstance(result, tuple):
         return (result[0].squeeze(-1), *result[1:])
     return result.squeeze(-1)
+
+
+# ---- sparse matrices in compressed rows --------------------------------------------------------------------------------
+
+
+def _along_the_diagonal(call: Call, columns: int) -> tuple[Tensor, Tensor]:
+    """(crow, col) of a matrix that has the pattern once for each element of the batch, one below and beside the other."""
+    crow, col = call["crow"], call["col"]
+    shift = trt.arange(call.size, device=crow.device).unsqueeze(1)
+    starts = flattened(crow[:-1] + shift * col.size(0), 0, 2)
+    return trt.cat([starts, crow.new_full((1,), call.size * col.size(0))]), flattened(col + shift * columns, 0, 2)
+
+
+@rule("_csr_mm")
+def _csr_mm(call: Call) -> Tensor:
+    if call.batched("crow") or call.batched("col"):
+        return loop(call)
+    dense = call.front("dense")  # (batch, columns, n)
+    size, columns, n = dense.shape
+    if not call.batched("values"):
+        found = call.run(dense=flattened(dense.movedim(0, 1), 1, 2))
+        return found.reshape(found.size(0), size, n).movedim(1, 0)
+    crow, col = _along_the_diagonal(call, columns)
+    found = call.run(crow, col, flattened(call.front("values"), 0, 2), flattened(dense, 0, 2))
+    return found.reshape(size, call["crow"].size(0) - 1, n)
+
+
+@rule("_csr_sampled")
+def _csr_sampled(call: Call) -> Tensor:
+    if call.batched("crow") or call.batched("col"):
+        return loop(call)
+    left, right = call.front("left"), call.front("right")
+    found = call.run(*_along_the_diagonal(call, right.size(1)), flattened(left, 0, 2), flattened(right, 0, 2))
+    return found.reshape(call.size, call["col"].size(0))

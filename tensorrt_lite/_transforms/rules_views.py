@@ -193,6 +193,8 @@ def make(level: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any
         size, strides = args[1], args[2]
         span = 1 + sum((n - 1) * s for n, s in zip(size, strides)) if all(size) else 0
         return transform.wrap(function(value, (level.batch_size, *size), (span, *strides), **kwargs), level, 0)
+    if name in ("linspace", "logspace") and any(transform.belongs(x, level) for x in args):
+        return _spaced(level, function, args, kwargs)
     if name not in _LIKE | _NEW:
         args = tuple(x.item() if transform.belongs(x, level) else x for x in args)  # bounds of a range, which are numbers
     if not different:
@@ -208,6 +210,17 @@ def make(level: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any
         return transform.wrap(function(*low_high, size=(level.batch_size, *size), **kwargs), level, 0)
     size, rest = _size_of("", args, kwargs)
     return transform.wrap(function((level.batch_size, *size), *rest, **kwargs), level, 0)
+
+
+def _spaced(level: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Numbers between ends of which one differs within the batch."""
+
+    def element(x: Any, i: int) -> Any:
+        value, dim = transform.unwrap(x, level)
+        return value if dim is None else value.select(dim, i)
+
+    rows = [function(*(element(x, i) for x in args), **kwargs) for i in range(level.batch_size)]
+    return transform.wrap(trt.stack(rows), level, 0)
 
 
 def _size_of(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[int, ...], tuple[Any, ...]]:

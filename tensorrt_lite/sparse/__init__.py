@@ -34,6 +34,7 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *SPARSE_NAMES})
 
 
+@_sparse.batches.mapped
 def mm(mat1: Any, mat2: Any, reduce: str | None = None) -> Any:
     """The product of a sparse matrix and a dense or sparse one: (n, m), (m, p) -> (n, p), sparse where both are.
 
@@ -47,6 +48,7 @@ def mm(mat1: Any, mat2: Any, reduce: str | None = None) -> Any:
     return _sparse.matmul.mm(mat1, mat2)
 
 
+@_sparse.batches.mapped
 def addmm(mat: Any, mat1: Any, mat2: Any, *, beta: Any = 1.0, alpha: Any = 1.0) -> Any:
     """beta * mat + alpha * (mat1 @ mat2) with a sparse mat1: mat (n, p), mat1 (n, m), mat2 (m, p)."""
     return _sparse.matmul.addmm(mat, mat1, mat2, beta, alpha)
@@ -58,6 +60,7 @@ def sampled_addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1.0, alpha: A
     return made if out is None else _sparse.parts.assign(out, made, "sampled_addmm")
 
 
+@_sparse.batches.mapped
 def sum(input: Any, dim: Any = None, dtype: Any = None) -> Any:
     """The sum of a sparse tensor's elements, over dim where it is given: sparse while a sparse dimension is left, else dense."""
     if not _is_sparse(input):
@@ -65,11 +68,13 @@ def sum(input: Any, dim: Any = None, dtype: Any = None) -> Any:
     return _sparse.reduction.sparse_sum(input, dim, dtype)
 
 
+@_sparse.batches.mapped
 def softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
     """softmax along dim over the stored entries of a sparse_coo tensor: what is not stored counts as minus infinity."""
     return _sparse.reduction.softmax(input, dim, dtype, False)
 
 
+@_sparse.batches.mapped
 def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
     """The logarithm of `softmax`."""
     return _sparse.reduction.softmax(input, dim, dtype, True)

@@ -60,8 +60,6 @@ def test_what_does_not_fit_is_refused(call, error, said) -> None:
         (lambda x: trt.zeros(2).add_(x), "is not possible because there exists a Tensor `other`"),
         (lambda x: trt.zeros(2).copy_(x), "is not possible because there exists a Tensor `other`"),
         (lambda x: x.requires_grad_(), "inside of a function being transformed"),
-        (lambda x: trt.repeat_interleave(x, (x > 0).to(trt.int64)), "needs the numbers of one tensor"),
-        (lambda x: trt.histc(x, 4, 0, 1), "needs the numbers of one tensor"),
         (lambda x: x.numpy(), "needs the numbers of one tensor"),
         (lambda x: x.tolist(), "needs the numbers of one tensor"),
     ],
