@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import sys
 import sysconfig
 from pathlib import Path
@@ -25,6 +26,19 @@ def test_an_older_python_than_the_package_takes_is_refused(monkeypatch: pytest.M
         build_core.Builder(tmp_path / "build", tmp_path).run()
     assert not list(tmp_path.iterdir())
     assert 'requires-python = ">=3.11"' in (Path(build_core.__file__).parents[1] / "pyproject.toml").read_text()
+
+
+def test_a_second_build_of_a_folder_waits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    builder = build_core.Builder(tmp_path / "build", tmp_path)
+
+    def others_would_wait() -> None:
+        with open(tmp_path / "build" / "lock") as lock, pytest.raises(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    monkeypatch.setattr(builder, "build_all", others_would_wait)
+    builder.run()
+    with open(tmp_path / "build" / "lock") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def test_absent_interpreters_are_named_and_left_out(capsys: pytest.CaptureFixture[str]) -> None:

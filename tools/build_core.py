@@ -145,8 +145,15 @@ class Builder:
     # ---- steps
 
     def run(self) -> None:
+        """Build what is not as the sources say. A second build in this folder waits: both would write the same objects, and halves of them into the cache."""
         refuse_old_python()
         refuse_free_threading()
+        self.build.mkdir(parents=True, exist_ok=True)
+        with open(self.build / "lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self.build_all()
+
+    def build_all(self) -> None:
         start, own_time = time.time(), time.process_time()
         self.sources = core_sources_digest(ROOT)  # before they are read: what is edited meanwhile is newer than the core
         loops = self.generate()
