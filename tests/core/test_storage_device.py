@@ -22,7 +22,7 @@ OWNERS = {
     "device_type": {"core/tensor.pyx", "core/storage.pyx", "autograd/node.pyx", "core/dlpack.pyx", "core/transform.pyx",
                     "core/sparse.pyx"},     # what a Node and DLPack write down
     "device_index": {"core/tensor.pyx", "core/storage.pyx", "autograd/node.pyx"},
-    "layout": {"core/tensor.pyx", "core/sparse.pyx", "autograd/attributes.pyx"},                           # subclasses over the same storage
+    "layout": {"core/tensor.pyx", "core/sparse.pyx", "autograd/attributes.pyx", "core/transform.pyx"},      # subclasses over the same storage, wrappers of sparse tensors
 }  # fmt: skip
 
 
