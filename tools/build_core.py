@@ -348,12 +348,14 @@ class Builder:
     def loop_flags(self, source: Path, isa: str) -> list[str]:
         """What gcc is told of a source of loops; rows that gain nothing by a set are left out (ISA_HAS) unless it is the only one."""
         vectorised = source.stem.startswith(("loops_", "reduction_reduce", "reduction_scan_sums", "reduction_softmax", "loss_cross_entropy", "norm_tables", "conv", "matmul", "attention", "linalg_blocks", "linalg_reflectors"))
-        level = ["-O1"] if isa == "base" or source.stem == "iteration_casts" else VECTORISE + SELECTIONS * source.stem.startswith("loops_") if vectorised else ["-O3"]
+        level = COMMONLY if isa == "base" else ["-O1"] if source.stem == "iteration_casts" else VECTORISE + SELECTIONS * source.stem.startswith("loops_") if vectorised else ["-O3"]
         # at another offset in a cache line the same convolution took a tenth longer
         aligned = ["-falign-functions=64"] * source.stem.startswith(("conv", "matmul", "norm_tables", "pool_tables", "reduction_reduce", "reduction_scan_sums", "reduction_softmax", "loss_cross_entropy", "attention"))
         rows = [f"-DISA_LEVEL={list(ISA_FLAGS).index(isa)}"] * (not self.native and "ISA_HAS" in source.read_text())
         declared = [f"-I{self.build}/generated/include"] * self.reads_declarations(source)
-        return [*level, *aligned, f"-DISA={isa}", *rows, *ISA_FLAGS[isa], *declared, *self.include_flags()]
+        # nothing is thrown through a loop; a debugger has the native build
+        unwound = ["-fno-asynchronous-unwind-tables"] * (not self.native and not self.debug)
+        return [*level, *aligned, *unwound, f"-DISA={isa}", *rows, *ISA_FLAGS[isa], *declared, *self.include_flags()]
 
     @staticmethod
     def module_flags(name: str) -> list[str]:

@@ -3,6 +3,9 @@
 #include "kernel_base.h"
 #include "linalg_reflectors.h"
 
+#if VECTOR_BYTES == 16 /* LAPACK serves processors before AVX2: a wheel is small */
+const trt_reflector_kernels ISA_NAME(trt_linalg_reflectors)[2] = {{0}};
+#else
 enum {
     COLUMNS = 6,
     BLOCK = REFLECTOR_BLOCK,
@@ -74,3 +77,4 @@ typedef vi64 lanes_f64;
 #define KERNELS(T) \
     { largest_##T, work_size_##T, qr_##T, generate_q_##T, multiply_q_##T, tridiagonal_##T, pivoted_work_size_##T, pivoted_qr_##T }
 const trt_reflector_kernels ISA_NAME(trt_linalg_reflectors)[] = {KERNELS(f32), KERNELS(f64)};
+#endif

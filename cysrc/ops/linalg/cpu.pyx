@@ -196,7 +196,7 @@ cdef int reserve(Job* w, int j, int64_t nbytes) noexcept:
 
 
 cdef inline bint reflected(const Job* w, int64_t reflectors) noexcept nogil:
-    return w.t < 2 and reflectors >= REFLECTED
+    return w.t < 2 and reflectors >= REFLECTED and REFLECTORS.qr != NULL    # none for processors before AVX2
 
 
 cdef inline int64_t reflector_bytes(const Job* w, int64_t rows) noexcept nogil:
