@@ -31,15 +31,6 @@
 
 enum { COLUMNS, PLANES, PLANES_INPUT, LAST, LAST_INPUT, WEIGHT, DEPTHWISE, DEPTHWISE_BLOCK, DEPTHWISE_LAST, WINOGRAD, WINOGRAD_NARROW, WINOGRAD_WEIGHT, WINOGRAD_WEIGHT_NARROW, MAPS, MAPS_WEIGHT, METHODS };
 
-#if VECTOR_BYTES > 16 /* other methods serve processors before AVX2: a wheel is small */
-enum { MAPS_TAP_BY_TAP = 1 };
-#define METHODS_OF_MAPS(T)                                                                           \
-    [MAPS] = {maps_plan_##T, maps_items_##T, maps_run_##T},                                          \
-    [MAPS_WEIGHT] = {maps_plan_weight_##T, maps_items_weight_##T, maps_run_weight_##T},
-#else
-enum { MAPS_TAP_BY_TAP = 0 };
-#define METHODS_OF_MAPS(T)
-#endif
 #define METHODS_OF(T)                                                                                \
     [COLUMNS] = {columns_plan_##T, columns_items_##T, columns_run_##T},                              \
     [PLANES] = {planes_plan_##T, planes_items_##T, planes_run_##T},                                  \
@@ -47,7 +38,8 @@ enum { MAPS_TAP_BY_TAP = 0 };
     [LAST] = {last_plan_##T, last_items_##T, last_run_##T},                                          \
     [LAST_INPUT] = {last_plan_input_##T, last_items_input_##T, last_run_input_##T},                  \
     [WEIGHT] = {weight_plan_##T, weight_items_##T, weight_run_##T},                                  \
-    METHODS_OF_MAPS(T)                                                                               \
+    [MAPS] = {maps_plan_##T, maps_items_##T, maps_run_##T},                                          \
+    [MAPS_WEIGHT] = {maps_plan_weight_##T, maps_items_weight_##T, maps_run_weight_##T},              \
     [DEPTHWISE] = {depthwise_plan_##T, depthwise_items_##T, depthwise_run_##T},                      \
     [DEPTHWISE_BLOCK] = {depthwise_block_plan_##T, depthwise_block_items_##T, depthwise_block_run_##T}, \
     [DEPTHWISE_LAST] = {depthwise_last_plan_##T, depthwise_last_items_##T, depthwise_last_run_##T}
@@ -76,7 +68,7 @@ static int prefers_winograd(const conv_problem* s, int64_t pass) {
 }
 static void plan(conv_work* work, const conv_kernels* methods, int winograd) {
     conv_problem* s = &work->s;
-    if (MAPS_TAP_BY_TAP && conv_suits_maps(s, work->pass) && !(winograd && prefers_winograd(s, work->pass))) {
+    if (conv_suits_maps(s, work->pass) && !(winograd && prefers_winograd(s, work->pass))) {
         work->method = work->pass == CONV_WEIGHT ? MAPS_WEIGHT : MAPS;
         methods[work->method].plan(work);
         return;
