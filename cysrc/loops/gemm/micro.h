@@ -68,25 +68,25 @@ KERNEL_INLINE TARGET void MICRO(body)(const gemm_tile* t, const int R, const int
   t->finish(t, (const char*)spill, sizeof spill[0]);
 }
 
-#define MICRO_BODY(R)                                                                          \
-  KERNEL_ONCE TARGET void MICRO(one_##R)(const gemm_tile* t) { MICRO(body)(t, R, 1, 0); }   \
-  KERNEL_ONCE TARGET void MICRO(two_##R)(const gemm_tile* t) { MICRO(body)(t, R, 2, 0); }
+#define MICRO_BODIES(R, BY, by_steps)                                                                      \
+  KERNEL_ONCE TARGET void MICRO(one_##R##BY)(const gemm_tile* t) { MICRO(body)(t, R, 1, by_steps); }   \
+  KERNEL_ONCE TARGET void MICRO(two_##R##BY)(const gemm_tile* t) { MICRO(body)(t, R, 2, by_steps); }
+#define MICRO_BODY(R) MICRO_BODIES(R, , 0)
 #define MICRO_ENTRY(R) [R / 2] = {MICRO(one_##R), MICRO(two_##R)},
 GEMM_HEIGHTS(MICRO_BODY)
 static const gemm_bodies MICRO(bodies)[GEMM_HEIGHT / 2 + 1] = {GEMM_HEIGHTS(MICRO_ENTRY)};
-#ifdef BY_STEPS
-#define MICRO_STEPS_BODY(R)                                                                          \
-  KERNEL_ONCE TARGET void MICRO(one_by_steps_##R)(const gemm_tile* t) { MICRO(body)(t, R, 1, 1); }   \
-  KERNEL_ONCE TARGET void MICRO(two_by_steps_##R)(const gemm_tile* t) { MICRO(body)(t, R, 2, 1); }
-#define MICRO_STEPS_ENTRY(R) [R / 2] = {MICRO(one_by_steps_##R), MICRO(two_by_steps_##R)},
-GEMM_HEIGHTS(MICRO_STEPS_BODY)
-static const gemm_bodies MICRO(bodies_by_steps)[GEMM_HEIGHT / 2 + 1] = {GEMM_HEIGHTS(MICRO_STEPS_ENTRY)};
-#undef MICRO_STEPS_BODY
-#undef MICRO_STEPS_ENTRY
-#undef BY_STEPS
-#endif
 #undef MICRO_BODY
 #undef MICRO_ENTRY
+#ifdef BY_STEPS
+#define MICRO_BODY(R) MICRO_BODIES(R, _by_steps, 1)
+#define MICRO_ENTRY(R) [R / 2] = {MICRO(one_##R##_by_steps), MICRO(two_##R##_by_steps)},
+GEMM_HEIGHTS(MICRO_BODY)
+static const gemm_bodies MICRO(bodies_by_steps)[GEMM_HEIGHT / 2 + 1] = {GEMM_HEIGHTS(MICRO_ENTRY)};
+#undef MICRO_BODY
+#undef MICRO_ENTRY
+#undef BY_STEPS
+#endif
+#undef MICRO_BODIES
 #undef MICRO
 #undef SUMS
 #undef SUMS_U
