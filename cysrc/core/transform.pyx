@@ -224,6 +224,12 @@ def unwrap(x, Level level not None):
     return s.value, (s.batch_dim if s.batch_dim >= 0 else None)
 
 
+def element(x, Level level not None, int64_t i):
+    """Slice i of a batch at the level; anything else as it is."""
+    value, dim = unwrap(x, level)
+    return value if dim is None else value.select(dim, i)
+
+
 def belongs(x, Level level not None):
     """Whether x is a wrapper of the level."""
     return storage_at(x, level) is not None

@@ -34,12 +34,8 @@ def for_each(level: Any, function: Callable[..., Any], args: Any, kwargs: dict[s
     import tensorrt_lite as trt
     from tensorrt_lite._C.core import transform
 
-    def element(x: Any, i: int) -> Any:
-        value, dim = transform.unwrap(x, level)
-        return value if dim is None else value.select(dim, i)
-
     with transform.lowered():
-        results = [function(*(element(x, i) for x in args), **{k: element(x, i) for k, x in kwargs.items()}) for i in range(level.batch_size)]
+        results = [function(*(transform.element(x, level, i) for x in args), **{k: transform.element(x, level, i) for k, x in kwargs.items()}) for i in range(level.batch_size)]
         if not results or not all(isinstance(r, TensorBase) for r in results):
             raise RuntimeError(f"vmap: {getattr(function, '__name__', 'the function')} of a batch of sparse tensors needs elements, and a tensor for each of them")
         return transform.wrap(trt.stack(results), level, 0)
@@ -77,9 +73,4 @@ def joined(t: Any, level: Any) -> Any:
     if not any(transform.belongs(x, level) for x in found):
         return t
     layout, sparse_dim, dense_dim, coalesced = _core.layout_of(t)
-
-    def part(x: Any, i: int) -> Any:
-        value, dim = transform.unwrap(x, level)
-        return value if dim is None else value.select(dim, i)
-
-    return trt.stack([_core.make(layout, tuple(t.shape), tuple(part(x, i) for x in found), sparse_dim, dense_dim, coalesced) for i in range(level.batch_size)])
+    return trt.stack([_core.make(layout, tuple(t.shape), tuple(transform.element(x, level, i) for x in found), sparse_dim, dense_dim, coalesced) for i in range(level.batch_size)])

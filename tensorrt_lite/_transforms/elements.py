@@ -21,19 +21,18 @@ def for_each_element(name: str, function: Callable[..., Any], *arguments: Any) -
     if level is None:
         return function(*arguments)
     leaves, tree = _pytree.tree_flatten(arguments)
-    pairs = [transform.unwrap(x, level) for x in leaves]
 
     def call(flat: list[Any]) -> Any:
         return for_each_element(name, function, *_pytree.tree_unflatten(flat, tree))
 
     with transform.lowered():
         if level.kind != "vmap":
-            return _pytree.tree_map_only(trt.Tensor, lambda x: transform.wrap(x, level), call([value for value, _ in pairs]))
-        if all(dim is None for _, dim in pairs):
+            return _pytree.tree_map_only(trt.Tensor, lambda x: transform.wrap(x, level), call([transform.unwrap(x, level)[0] for x in leaves]))
+        if not any(transform.belongs(x, level) for x in leaves):
             return call(leaves)
         if level.batch_size == 0:
             raise RuntimeError(f"vmap: aten::{name} has no batching rule, and a batch of size 0 has no element to call it for")
-        results = [_pytree.tree_flatten(call([value if dim is None else value.select(dim, i) for value, dim in pairs])) for i in range(level.batch_size)]
+        results = [_pytree.tree_flatten(call([transform.element(x, level, i) for x in leaves])) for i in range(level.batch_size)]
         stacked = []
         for parts in zip(*(flat for flat, _ in results)):
             if any(x.shape != parts[0].shape for x in parts):

@@ -279,12 +279,9 @@ def _loop(op: Any, level: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         )
     fallbacks[op.name()] += 1
 
-    def element(x: Any, i: int) -> Any:
-        value, dim = transform.unwrap(x, level)
-        return value if dim is None else value.select(dim, i)
-
     with transform.lowered():
-        results = [op(*_pytree.tree_map_only(trt.Tensor, lambda x, i=i: element(x, i), args), **_pytree.tree_map_only(trt.Tensor, lambda x, i=i: element(x, i), kwargs)) for i in range(level.batch_size)]
+        results = [op(*_pytree.tree_map_only(trt.Tensor, lambda x, i=i: transform.element(x, level, i), args),
+                      **_pytree.tree_map_only(trt.Tensor, lambda x, i=i: transform.element(x, level, i), kwargs)) for i in range(level.batch_size)]
         if not op._schema.returns:
             return None
         flat = [_pytree.tree_flatten(r) for r in results]

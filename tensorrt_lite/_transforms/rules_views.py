@@ -214,12 +214,7 @@ def make(level: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any
 
 def _spaced(level: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Numbers between ends of which one differs within the batch."""
-
-    def element(x: Any, i: int) -> Any:
-        value, dim = transform.unwrap(x, level)
-        return value if dim is None else value.select(dim, i)
-
-    rows = [function(*(element(x, i) for x in args), **kwargs) for i in range(level.batch_size)]
+    rows = [function(*(transform.element(x, level, i) for x in args), **kwargs) for i in range(level.batch_size)]
     return transform.wrap(trt.stack(rows), level, 0)
 
 
