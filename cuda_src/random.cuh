@@ -59,6 +59,15 @@ __device__ __forceinline__ void sine_and_cosine(float angle, float* sine, float*
     *cosine = cos(angle);
 #endif
 }
+// PyTorch's fills take the card's fast functions of float, whose last digits their numbers are made of.
+__device__ __forceinline__ float fast_log(float x) { return __logf(x); }
+__device__ __forceinline__ double fast_log(double x) { return log(x); }
+__device__ __forceinline__ float fast_log1p(float x) { return __logf(1.0f + x); }
+__device__ __forceinline__ double fast_log1p(double x) { return log1p(x); }
+__device__ __forceinline__ float fast_exp(float x) { return __expf(x); }
+__device__ __forceinline__ double fast_exp(double x) { return exp(x); }
+__device__ __forceinline__ float fast_tan(float x) { return __tanf(x); }
+__device__ __forceinline__ double fast_tan(double x) { return tan(x); }
 // Of pi times a number.
 __device__ __forceinline__ void sine_and_cosine_pi(double turns, double* sine, double* cosine) {
 #ifdef __CUDA_ARCH__
@@ -176,17 +185,17 @@ TRT_FILL(fill_uniform, typename DrawType<T>::type, uniform) {
     out[i] = convert<A>(value) == convert<A>(convert<T>(high)) ? convert<T>(low) : value;  // from (0, 1] to [0, 1)
 } TRT_FILL_END
 TRT_FILL(fill_normal, typename DrawType<T>::type, normal) { out[i] = convert<T>(x * static_cast<A>(p.b) + static_cast<A>(p.a)); } TRT_FILL_END
-TRT_FILL(fill_log_normal, typename DrawType<T>::type, normal) { out[i] = convert<T>(exp(x * static_cast<A>(p.b) + static_cast<A>(p.a))); } TRT_FILL_END
+TRT_FILL(fill_log_normal, typename DrawType<T>::type, normal) { out[i] = convert<T>(fast_exp(x * static_cast<A>(p.b) + static_cast<A>(p.a))); } TRT_FILL_END
 TRT_FILL(fill_cauchy, typename DrawType<T>::type, uniform) {
     const A edge = sizeof(A) == 4 ? A(1.1920929e-7f) : A(2.220446049250313e-16);
     x = x > A(1) - edge ? A(1) - edge : x < edge ? edge : x;
-    out[i] = convert<T>(static_cast<A>(p.a) + static_cast<A>(p.b) * tan(A(3.14159265358979323846) * (x - A(0.5))));
+    out[i] = convert<T>(static_cast<A>(p.a) + static_cast<A>(p.b) * fast_tan(A(3.14159265358979323846) * (x - A(0.5))));
 } TRT_FILL_END
 TRT_FILL(fill_exponential, typename DrawType<T>::type, uniform) {
     const A half = (sizeof(A) == 4 ? A(1.1920929e-7f) : A(2.220446049250313e-16)) / A(2);
-    out[i] = convert<T>(A(-1) / static_cast<A>(p.a) * (x >= A(1) - half ? -half : log(x)));
+    out[i] = convert<T>(A(-1) / static_cast<A>(p.a) * (x >= A(1) - half ? -half : fast_log(x)));
 } TRT_FILL_END
-TRT_FILL(fill_geometric, typename DrawType<T>::type, uniform) { out[i] = convert<T>(ceil(log(x) / log1p(-static_cast<A>(p.a)))); } TRT_FILL_END
+TRT_FILL(fill_geometric, typename DrawType<T>::type, uniform) { out[i] = convert<T>(ceil(fast_log(x) / fast_log1p(-static_cast<A>(p.a)))); } TRT_FILL_END
 TRT_FILL(fill_bernoulli, typename DrawType<T>::type, uniform) { out[i] = convert<T>(x < static_cast<A>(p.a)); } TRT_FILL_END
 TRT_FILL(fill_random_words, unsigned, words) { out[i] = convert<T>(static_cast<long long>(x % p.range)); } TRT_FILL_END
 TRT_FILL(fill_random_wide, unsigned long long, words) { out[i] = convert<T>(static_cast<long long>(x % p.range)); } TRT_FILL_END

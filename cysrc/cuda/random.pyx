@@ -241,9 +241,9 @@ cdef TensorBase order_of_keys(int64_t n, int bits, int place, object generator):
     draw(keys, &f, generator)
     # only so many bits count; whole words are sorted as signed numbers
     if bits == 32 or bits == 64:
-        (<object>keys).bitwise_xor_(-1 << (bits - 1))
+        (<object>keys).bitwise_xor_(<int64_t>-1 << (bits - 1))
     else:
-        (<object>keys).bitwise_and_((1 << bits) - 1)
+        (<object>keys).bitwise_and_((<int64_t>1 << bits) - 1)
     keys, positions = sort_pairs(keys, None, bits)
     p.numel = n
     take(&p, keys.device_index, generator, (n + 3) // 4 * 4)
