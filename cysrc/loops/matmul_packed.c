@@ -22,7 +22,7 @@ enum {
     PANEL_AHEAD = 2048,           /* bytes of a panel of B that are fetched ahead from L2 */
     DEPTH_BYTES = 2048,           /* of a line of A in a block of the depth: a panel of A stays in L1 */
     PANEL_BYTES = DEPTH_BYTES * (GEMM_HEIGHT + 2) + PANEL_SLACK, /* + 2: by steps of the depth, whole vectors */
-    FAR_APART = 1024, GROUP = 4,  /* bytes between steps of the depth of A from which on that many of its panels are packed at once */
+    FAR_APART = 1024, GROUP = VECTOR_BYTES == 64 ? 4 : 8, /* bytes between steps of the depth of A from which on that many of its panels are packed at once */
     PACKED_BYTES = 4 << 20,       /* of B that are packed at once */
     PACKED_FOR_FEW = 1 << 20, FEW_PANELS = 20,
     COLUMN_TASK = 512,            /* columns of a task: their panels of one block of the depth stay in L2 */
@@ -58,7 +58,7 @@ typedef void (*gemm_bodies[2])(const gemm_tile* t); /* of one vector of columns,
 #define BROADCAST(x) splat_f32(x)
 #define DOT(sum, x, b) FMA(x, b, sum)
 #define TARGET
-#if VECTOR_BYTES == 64
+#if VECTOR_BYTES >= 32
 #define BY_STEPS
 #endif
 #include "gemm/micro.h"
@@ -69,7 +69,7 @@ typedef void (*gemm_bodies[2])(const gemm_tile* t); /* of one vector of columns,
 #define BROADCAST(x) splat_f64(x)
 #define DOT(sum, x, b) FMA(x, b, sum)
 #define TARGET
-#if VECTOR_BYTES == 64
+#if VECTOR_BYTES >= 32
 #define BY_STEPS
 #endif
 #include "gemm/micro.h"
@@ -193,7 +193,7 @@ DEFINE_FINISH(bf16, f32, )
 DEFINE_FINISH(f16, f32, )
 DEFINE_FINISH(i64, i64, integer_)
 
-#if VECTOR_BYTES == 64 /* measured there alone */
+#if VECTOR_BYTES >= 32 /* without gain before */
 #define STEPPED(kernel) bodies_by_steps_##kernel
 #else
 #define STEPPED(kernel) NULL

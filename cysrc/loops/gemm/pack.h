@@ -87,7 +87,7 @@ KERNEL_INLINE void interleave_rows(void* to, const char* first, const char* seco
 #endif
 
 /* `available`: lines that may be read, those beyond `lines` to be dropped. A panel by lines is followed by PANEL_SLACK bytes. */
-enum { PANEL_SLACK = 16 * 64 };
+enum { PANEL_SLACK = 16 * 64, ROWS_AHEAD = 4 * 64 };
 KERNEL_INLINE void pack_panel(const int load, const int by_line, char* to, const char* from, int64_t ls, int64_t ds, int64_t lines, int64_t available,
                               int64_t width, int64_t depth) {
     const int element = load == LOAD_F64 ? 8 : load == LOAD_F32 ? 4 : 2, group = load == LOAD_PAIR ? 2 : 1, unit = load == LOAD_F64 ? 8 : 4;
@@ -101,8 +101,10 @@ KERNEL_INLINE void pack_panel(const int load, const int by_line, char* to, const
         if (load == LOAD_PAIR && width == 32 && lines == 32)
             for (; (u + 1) * 2 <= depth; u++) interleave_rows(to + u * 128, from + u * 2 * ds, from + (u * 2 + 1) * ds);
 #endif
-        for (; u < units; u++)
+        for (; u < units; u++) {
+            __builtin_prefetch(from + u * group * ds + ROWS_AHEAD);
             read_lines(load, to + u * width * unit, from + u * group * ds, ls, ds, lines, width, (u + 1) * group <= depth);
+        }
         return;
     }
     if (!along_lines && by_line) {
