@@ -20,7 +20,6 @@ typedef i32 lanes_i32 __attribute__((vector_size(LANE_BYTES)));
 typedef u32 lanes_u32 __attribute__((vector_size(LANE_BYTES)));
 typedef long long lanes_i64 __attribute__((vector_size(LANE_BYTES)));
 typedef short lanes_half __attribute__((vector_size(LANE_BYTES / 2)));
-typedef u16 lanes_u16 __attribute__((vector_size(LANE_BYTES / 2)));
 typedef i32 lanes_eight __attribute__((vector_size(LANE_BYTES / 2)));
 
 #if LANE_BYTES == 64
@@ -89,9 +88,13 @@ INL void write_bf16(bf16 *p, lanes_f32 v, i64 n)
 INL lanes_f32 read_bf16(const bf16 *p, i64 n) { return (lanes_f32)((lanes_u32)__builtin_ia32_pmovzxwd256(read_halves(p, n)) << 16); }
 INL void write_bf16(bf16 *p, lanes_f32 v, i64 n)
 {
-    lanes_u32 bits = (lanes_u32)v, rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16, unordered = (lanes_u32)(v != v);
-    rounded = (rounded & ~unordered) | (0x7fc0u & unordered);
-    write_halves(p, (lanes_half)__builtin_convertvector(rounded, lanes_u16), n);
+    lanes_u32 bits = (lanes_u32)v, rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
+    lanes_f32 number = __builtin_ia32_blendvps256((lanes_f32)rounded, (lanes_f32)((lanes_u32){0} + 0x7fc00000u), (lanes_f32)(v != v));
+    lanes_i32 upper = (lanes_i32)((lanes_u32)number >> 16); /* as many bits as the words have: nothing saturates */
+    lanes_i64 words = __builtin_shuffle((lanes_i64)__builtin_ia32_packusdw256(upper, upper), (lanes_i64){0, 2, 1, 3});
+    lanes_half lower;
+    memcpy(&lower, &words, sizeof lower);
+    write_halves(p, lower, n);
 }
 #endif
 
