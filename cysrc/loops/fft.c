@@ -10,6 +10,8 @@ enum {
     FFT_LARGEST_PRIME = 31, /* of a pass; beyond, Bluestein's convolution is cheaper */
     FFT_SHORTEST_SPLIT = 64,
     FFT_CELL_BYTES = 2 * VECTOR_BYTES,
+    FFT_FETCH_BYTES = 1 << 14, /* of the lines of a group at most that are fetched while the one before it is computed, */
+    FFT_NEAR_BYTES = 1 << 19,  /* and of an array at most that needs none of that */
     FFT_CACHE_BYTES = 1 << 18, /* of the two buffers of a group of contiguous lines: beyond, a line by itself */
 };
 
@@ -61,6 +63,35 @@ static void put_root(const FftPlan *plan, void *to, int64_t at, double re, doubl
 static void *new_complex(const FftPlan *plan, int64_t count)
 {
     return aligned_alloc(64, (size_t)((count > 0 ? count : 1) * (plan->is_double ? 16 : 8) + 63) & ~(size_t)63);
+}
+
+/* A line among a->lines: its indices along the other dimensions, its offsets in elements. */
+typedef struct { int64_t index[FFT_MAX_DIMS], x, y; } Cursor;
+
+static void place(const FftArgs *a, int64_t line, Cursor *at)
+{
+    at->x = at->y = 0;
+    for (int d = a->dims - 1; d >= 0; d--) {
+        at->index[d] = line % a->size[d];
+        line /= a->size[d];
+        at->x += at->index[d] * a->x_strides[d];
+        at->y += at->index[d] * a->y_strides[d];
+    }
+}
+
+/* `by` lines on, at most to the end of the innermost dimension. */
+static void advance(const FftArgs *a, Cursor *at, int64_t by)
+{
+    for (int d = a->dims - 1; d >= 0; d--, by = 1) {
+        at->index[d] += by;
+        at->x += by * a->x_strides[d];
+        at->y += by * a->y_strides[d];
+        if (at->index[d] < a->size[d])
+            break;
+        at->x -= at->index[d] * a->x_strides[d];
+        at->y -= at->index[d] * a->y_strides[d];
+        at->index[d] = 0;
+    }
 }
 
 #define EACH2(f, h) f(0, h), f(1, h)
@@ -340,6 +371,8 @@ void ISA_NAME(fft_prepare)(FftArgs *a)
     a->by_lines = core >= FFT_SHORTEST_SPLIT && (2 * a->lines <= lanes || 2 * core * FFT_CELL_BYTES > FFT_CACHE_BYTES * (contiguous ? 1 : 8));
     int64_t numbers = a->kind == FFT_C2C && a->x_stride == 1 && a->y_stride == 1 ? 0 : a->kind != FFT_C2C && a->n % 2 == 0 ? a->n + 2 : 2 * a->n + 2;
     a->line_cells = (numbers + 2 * lanes - 1) / (2 * lanes);
+    int64_t line_bytes = 2 * a->n * (a->is_double ? 8 : 4);
+    a->far = lanes * line_bytes <= FFT_FETCH_BYTES && a->lines * line_bytes > FFT_NEAR_BYTES;
     a->group_lines = a->by_lines ? 1 : lanes;
     a->groups = (a->lines + a->group_lines - 1) / a->group_lines;
 }
@@ -361,20 +394,17 @@ void ISA_NAME(fft_lines)(void *context, int64_t begin, int64_t end)
     for (int64_t worker = begin; worker < end; worker++) {
         int64_t first = worker * a.groups / a.workers, last = (worker + 1) * a.groups / a.workers;
         a.scratch = scratch + worker * a.worker_bytes;
-        for (int64_t g = first; g < last; g++) {
-            if (a.by_lines) {
+        if (!a.by_lines) {
+            if (a.is_double)
+                run_groups_f64(&a, first, last);
+            else
+                run_groups_f32(&a, first, last);
+        } else
+            for (int64_t line = first; line < last; line++) {
                 if (a.is_double)
-                    run_by_line_f64(&a, g);
+                    run_by_line_f64(&a, line);
                 else
-                    run_by_line_f32(&a, g);
-            } else {
-                int64_t line = g * a.group_lines, rest = a.lines - line;
-                int count = (int)(rest < a.group_lines ? rest : a.group_lines);
-                if (a.is_double)
-                    run_group_f64(&a, line, count);
-                else
-                    run_group_f32(&a, line, count);
+                    run_by_line_f32(&a, line);
             }
-        }
     }
 }

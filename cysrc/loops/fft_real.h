@@ -317,44 +317,56 @@ KERNEL_FN void F(pack_real)(const cell *x, cell *z, i64 m, const REAL *w)
 
 typedef struct { i64 x[LANES], y[LANES]; int count, x_adjacent, y_adjacent; } F(Lines);
 
-/* Offsets, in real numbers, of `count` lines from number `first` on; lanes beyond repeat the first line. Adjacent: line i begins one element
- * after line i - 1. */
-KERNEL_FN void F(locate)(const FftArgs *a, i64 first, int count, F(Lines) *at)
+/* Offsets, in real numbers, of the next `count` lines; lanes beyond repeat the first line. Adjacent: line i begins one element after line i - 1. */
+KERNEL_FN void F(locate)(const FftArgs *a, Cursor *next, int count, F(Lines) *at)
 {
-    i64 index[FFT_MAX_DIMS], rest = first, x = 0, y = 0, xu = a->kind == FFT_R2C ? 1 : 2, yu = a->kind == FFT_C2R ? 1 : 2;
+    i64 xu = a->kind == FFT_R2C ? 1 : 2, yu = a->kind == FFT_C2R ? 1 : 2;
     int inner = a->dims - 1;
-    for (int d = inner; d >= 0; d--) {
-        index[d] = rest % a->size[d];
-        rest /= a->size[d];
-        x += index[d] * a->x_strides[d];
-        y += index[d] * a->y_strides[d];
-    }
     at->count = count;
-    if (count == V && index[inner] + V <= a->size[inner]) { /* all along the innermost dimension: one line alone has none, but then count is 1 */
+    if (count == V && next->index[inner] + V <= a->size[inner]) { /* all along the innermost dimension */
+        i64 dx = a->x_strides[inner], dy = a->y_strides[inner];
         for (int lane = 0; lane < V; lane++) {
-            at->x[lane] = xu * (x + lane * a->x_strides[inner]);
-            at->y[lane] = yu * (y + lane * a->y_strides[inner]);
+            at->x[lane] = xu * (next->x + lane * dx);
+            at->y[lane] = yu * (next->y + lane * dy);
         }
-        at->x_adjacent = a->x_strides[inner] == 1;
-        at->y_adjacent = a->y_strides[inner] == 1;
+        at->x_adjacent = dx == 1;
+        at->y_adjacent = dy == 1;
+        advance(a, next, V);
         return;
     }
     at->x_adjacent = at->y_adjacent = count == V;
     for (int lane = 0; lane < V; lane++) {
-        at->x[lane] = lane < count ? xu * x : at->x[0];
-        at->y[lane] = lane < count ? yu * y : at->y[0];
+        at->x[lane] = lane < count ? xu * next->x : at->x[0];
+        at->y[lane] = lane < count ? yu * next->y : at->y[0];
         at->x_adjacent &= at->x[lane] == at->x[0] + xu * lane;
         at->y_adjacent &= at->y[lane] == at->y[0] + yu * lane;
-        for (int d = inner; d >= 0; d--) { /* the next line: count up from the innermost dimension */
-            x += a->x_strides[d];
-            y += a->y_strides[d];
-            if (++index[d] < a->size[d])
-                break;
-            x -= index[d] * a->x_strides[d];
-            y -= index[d] * a->y_strides[d];
-            index[d] = 0;
-        }
+        if (lane < count)
+            advance(a, next, 1);
     }
+}
+
+/* Asks for a group's lines of `numbers` numbers, the elements of `unit` numbers and `stride` elements apart. */
+KERNEL_FN void F(fetch_lines)(const char *p, const i64 *offset, int count, int adjacent, i64 numbers, int unit, i64 stride)
+{
+    if (adjacent)
+        for (i64 k = 0; k < numbers / unit; k++)
+            for (i64 byte = 0; byte < unit * V * (i64)sizeof(REAL); byte += 64)
+                __builtin_prefetch(p + (offset[0] + unit * k * stride) * sizeof(REAL) + byte);
+    else if (stride == 1) {
+        int one_run = count == V && offset[V - 1] - offset[0] == (V - 1) * numbers;
+        for (int lane = 0; lane < (one_run ? 1 : count); lane++)
+            for (i64 byte = 0; byte < (one_run ? V : 1) * numbers * (i64)sizeof(REAL); byte += 64)
+                __builtin_prefetch(p + offset[lane] * sizeof(REAL) + byte);
+    }
+}
+
+/* The group after the one that is computed now: short lines, and the rows of columns, end before a processor sees where they lead. */
+KERNEL_FN void F(fetch)(const FftArgs *a, const F(Lines) *at)
+{
+    i64 spectrum = a->kind == FFT_C2C ? 2 * a->n : 2 * (a->n / 2 + 1);
+    F(fetch_lines)(a->x, at->x, at->count, at->x_adjacent, a->kind == FFT_R2C ? a->n : spectrum, a->kind == FFT_R2C ? 1 : 2, a->x_stride);
+    if (at->y_adjacent) /* rows are written far apart; what contiguous lines are written to is seen coming */
+        F(fetch_lines)(a->y, at->y, V, 1, a->kind == FFT_C2R ? a->n : spectrum, a->kind == FFT_C2R ? 1 : 2, a->y_stride);
 }
 
 /* n complex numbers of V lines, `stride` apart, into cells. */
@@ -481,17 +493,19 @@ KERNEL_FN void F(store_real)(const cell *c, REAL *y, const F(Lines) *at, i64 n, 
     }
 }
 
-KERNEL_FN void F(run_group)(const FftArgs *a, i64 first, int count)
+KERNEL_FN void F(run_group)(const FftArgs *a, const F(Lines) *lines, const F(Lines) *following)
 {
     const FftPlan *plan = a->plan, *half = plan->half;
     const REAL *x = (const REAL *)a->x;
     REAL *y = (REAL *)a->y;
     cell *c = (cell *)a->scratch, *d = c + plan->room, *r;
     i64 n = a->n, spectrum = n / 2 + 1;
-    F(Lines) at;
-    F(locate)(a, first, count, &at);
+    const F(Lines) at = *lines;
+    int count = at.count;
     if (a->kind == FFT_C2C) {
         F(load_complex)(x, at.x, at.x_adjacent, n, a->x_stride, a->inverse, c);
+        if (following && a->far)
+            F(fetch)(a, following);
         r = F(run_lanes)(plan, c, d);
         F(store_complex)(r, y, at.y, at.y_adjacent, count, n, a->y_stride, a->inverse, a->scale);
     } else if (a->kind == FFT_R2C) {
@@ -499,6 +513,8 @@ KERNEL_FN void F(run_group)(const FftArgs *a, i64 first, int count)
             F(load_complex)(x, at.x, 0, n / 2, 1, 0, c);
         else
             F(load_real)(x, &at, n, a->x_stride, half != NULL, c);
+        if (following && a->far)
+            F(fetch)(a, following);
         r = F(run_lanes)(half ? half : plan, c, d);
         if (half) {
             cell *to = r == c ? d : c;
@@ -518,6 +534,8 @@ KERNEL_FN void F(run_group)(const FftArgs *a, i64 first, int count)
     } else {
         /* conjugated for the forward direction: the passes run the inverse by swapped parts */
         F(load_complex)(x, at.x, at.x_adjacent, spectrum, a->x_stride, 0, c);
+        if (following && a->far)
+            F(fetch)(a, following);
         if (!a->inverse)
             for (i64 k = 0; k < spectrum; k++)
                 c[k] = F(conjugate)(c[k]);
@@ -542,6 +560,22 @@ KERNEL_FN void F(run_group)(const FftArgs *a, i64 first, int count)
             F(store_complex)(r, y, at.y, 0, count, n / 2, 1, 0, a->scale);
         else
             F(store_real)(r, y, &at, n, a->y_stride, half != NULL, a->scale);
+    }
+}
+
+/* Groups [begin, end). */
+KERNEL_FN void F(run_groups)(const FftArgs *a, i64 begin, i64 end)
+{
+    F(Lines) at[2];
+    Cursor next;
+    place(a, begin * V, &next);
+    if (begin < end)
+        F(locate)(a, &next, (int)min_i64(a->lines - begin * V, V), &at[begin & 1]);
+    for (i64 g = begin; g < end; g++) {
+        F(Lines) *following = g + 1 < end ? &at[(g + 1) & 1] : NULL;
+        if (following)
+            F(locate)(a, &next, (int)min_i64(a->lines - (g + 1) * V, V), following);
+        F(run_group)(a, &at[g & 1], following);
     }
 }
 
@@ -656,17 +690,15 @@ KERNEL_FN void F(run_line)(const FftPlan *plan, const REAL *x, REAL *y, int swap
 KERNEL_FN void F(run_by_line)(const FftArgs *a, i64 line)
 {
     const FftPlan *plan = a->plan, *half = plan->half, *core = a->kind != FFT_C2C && half ? half : plan;
-    F(Lines) at;
-    F(locate)(a, line, 1, &at);
-    const REAL *x = (const REAL *)a->x;
-    REAL *y = (REAL *)a->y, scale = (REAL)a->scale;
+    Cursor at;
+    place(a, line, &at);
+    const REAL *x = (const REAL *)a->x + (a->kind == FFT_R2C ? 1 : 2) * at.x;
+    REAL *y = (REAL *)a->y + (a->kind == FFT_C2R ? 1 : 2) * at.y, scale = (REAL)a->scale;
     /* the line in order, then the transform's own room */
     REAL *z = (REAL *)a->scratch;
     cell *room = (cell *)a->scratch + a->line_cells;
     i64 n = a->n, m = n / 2, spectrum = m + 1, xs = a->x_stride, ys = a->y_stride;
     if (a->kind == FFT_C2C) {
-        x += at.x[0];
-        y += at.y[0];
         const REAL *from = x;
         if (xs != 1) {
             for (i64 k = 0; k < n; k++) {
@@ -682,8 +714,6 @@ KERNEL_FN void F(run_by_line)(const FftArgs *a, i64 line)
                 y[2 * k * ys + 1] = z[2 * k + 1];
             }
     } else if (a->kind == FFT_R2C) {
-        x += at.x[0];
-        y += at.y[0];
         if (half) {
             const REAL *w = plan->quarter;
             if (xs != 1) {
@@ -721,8 +751,6 @@ KERNEL_FN void F(run_by_line)(const FftArgs *a, i64 line)
             }
     } else {
         REAL sign = a->inverse ? 1 : -1;
-        x += at.x[0];
-        y += at.y[0];
         if (half) {
             const REAL *w = plan->quarter;
             for (i64 k = 0; k < m; k++) {
