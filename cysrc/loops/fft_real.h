@@ -17,44 +17,36 @@ typedef struct { F(vec) re, im; } F(cell);
 
 /* ---- lanes ----------------------------------------------------------------------------------------------------------------- */
 
-/* One stage of a transposition of V vectors of V numbers: exchange the off-diagonal quarters of squares of 2 * H. */
-#define TURN(v, H) TURN_ELEMENTS(v, H, 1)
-/* The same of elements of WIDTH numbers. */
-#define TURN_ELEMENTS(v, H, WIDTH)                                                                                \
-    _Pragma("GCC unroll 16") for (int i = 0; i < V / (WIDTH); i++)                                                 \
-        if (!(i & (H))) {                                                                                         \
-            vec a = (v)[i], b = (v)[i + (H)];                                                                     \
-            (v)[i] = __builtin_shuffle(a, b, (ivec){EACH_LANE(LOW_OF, (H) * (WIDTH))});                           \
-            (v)[i + (H)] = __builtin_shuffle(a, b, (ivec){EACH_LANE(HIGH_OF, (H) * (WIDTH))});                    \
-        }
-
+/* V vectors of V numbers transposed, by shuffles that are an instruction each on every set: in each 16 bytes first, then of 16 bytes as a whole.
+ * Both steps put the even elements of two vectors into one and the odd ones into another, twice where there are four elements. */
+#define PAIR(a, b, KEPT) __builtin_shuffle(a, b, (ivec){EACH_LANE(KEPT, 0)})
+#define TURN2(v, H, EVEN, ODD)                                                                                    \
+    {                                                                                                             \
+        vec a = (v)[0], b = (v)[H];                                                                               \
+        (v)[0] = PAIR(a, b, EVEN), (v)[H] = PAIR(a, b, ODD);                                                      \
+    }
+#define TURN4(v, H, EVEN, ODD)                                                                                    \
+    {                                                                                                             \
+        vec a = PAIR((v)[0], (v)[H], EVEN), b = PAIR((v)[0], (v)[H], ODD);                                        \
+        vec c = PAIR((v)[2 * (H)], (v)[3 * (H)], EVEN), d = PAIR((v)[2 * (H)], (v)[3 * (H)], ODD);                \
+        (v)[0] = PAIR(a, c, EVEN), (v)[H] = PAIR(b, d, EVEN), (v)[2 * (H)] = PAIR(a, c, ODD), (v)[3 * (H)] = PAIR(b, d, ODD); \
+    }
 INL void F(transpose)(vec *v)
 {
-#if LANES >= 16
-    TURN(v, 8)
-#endif
-#if LANES >= 8
-    TURN(v, 4)
-#endif
-#if LANES >= 4
-    TURN(v, 2)
-#endif
-    TURN(v, 1)
-}
-
-/* V / 2 vectors of as many complex numbers. */
-INL void F(transpose_complex)(vec *v)
-{
-#if LANES >= 16
-    TURN_ELEMENTS(v, 4, 2)
-#endif
-#if LANES >= 8
-    TURN_ELEMENTS(v, 2, 2)
-#endif
-#if LANES >= 4
-    TURN_ELEMENTS(v, 1, 2)
+    enum { Q = 16 / sizeof(REAL) };
+    _Pragma("GCC unroll 16") for (int i = 0; i < V; i += Q)
+        if (Q == 4)
+            TURN4(v + i, 1, EVEN_INSIDE, ODD_INSIDE)
+        else
+            TURN2(v + i, 1, EVEN_INSIDE, ODD_INSIDE)
+#if VECTOR_BYTES == 64
+    _Pragma("GCC unroll 16") for (int i = 0; i < Q; i++) TURN4(v + i, Q, EVEN_WHOLE, ODD_WHOLE)
+#elif VECTOR_BYTES == 32
+    _Pragma("GCC unroll 16") for (int i = 0; i < Q; i++) TURN2(v + i, Q, EVEN_WHOLE, ODD_WHOLE)
 #endif
 }
+#undef TURN2
+#undef TURN4
 
 /* V complex numbers <-> real and imaginary parts. */
 INL cell F(part_cell)(vec a, vec b)
@@ -71,62 +63,44 @@ INL void F(store_cell)(cell c, REAL *p)
     *(uvec *)(p + V) = F(second_half)(c);
 }
 
-/* The first `count` > 0 numbers of a vector in memory (all of them where count is V or more); nothing beyond them is read or written. */
+/* The first `count` numbers of a vector in memory, 0 < count < V; nothing beyond them is read or written. */
+INL vec F(load_part)(const REAL *p, i64 count)
+{
 #if VECTOR_BYTES == 64
-typedef struct { __mmask16 mask; i64 count; } F(Part);
-INL F(Part) F(part_of)(i64 count) { return (F(Part)){count >= V ? (__mmask16)-1 : (__mmask16)((1u << count) - 1), count}; }
-INL vec F(load_part)(const REAL *p, F(Part) part)
-{
-    return sizeof(REAL) == 4 ? (vec)_mm512_maskz_loadu_ps(part.mask, p) : (vec)_mm512_maskz_loadu_pd((__mmask8)part.mask, p);
-}
-INL void F(store_part)(vec v, REAL *p, F(Part) part)
-{
-    if (part.count >= V) /* masked stores take many cycles on some processors */
-        *(uvec *)p = v;
-    else if (sizeof(REAL) == 4)
-        _mm512_mask_storeu_ps(p, part.mask, (__m512)v);
-    else
-        _mm512_mask_storeu_pd(p, (__mmask8)part.mask, (__m512d)v);
-}
+    const __mmask16 mask = (__mmask16)((1u << count) - 1);
+    return sizeof(REAL) == 4 ? (vec)_mm512_maskz_loadu_ps(mask, p) : (vec)_mm512_maskz_loadu_pd((__mmask8)mask, p);
 #elif VECTOR_BYTES == 32
-typedef struct { ivec mask; i64 count; } F(Part);
-#define LANE_NUMBER(j, h) (j)
-INL F(Part) F(part_of)(i64 count) { return (F(Part)){(ivec){EACH_LANE(LANE_NUMBER, 0)} < ((ivec){0} + (INDEX)(count < V ? count : V)), count}; }
-#undef LANE_NUMBER
-INL vec F(load_part)(const REAL *p, F(Part) part)
-{
-    return sizeof(REAL) == 4 ? (vec)_mm256_maskload_ps((const float *)p, (__m256i)part.mask) : (vec)_mm256_maskload_pd((const double *)p, (__m256i)part.mask);
-}
-INL void F(store_part)(vec v, REAL *p, F(Part) part)
-{
-    if (part.count >= V)
-        *(uvec *)p = v;
-    else if (sizeof(REAL) == 4)
-        _mm256_maskstore_ps((float *)p, (__m256i)part.mask, (__m256)v);
-    else
-        _mm256_maskstore_pd((double *)p, (__m256i)part.mask, (__m256d)v);
-}
+    const ivec mask = (ivec){EACH_LANE(NEXT_OF, 0)} < (ivec){0} + (INDEX)count;
+    return sizeof(REAL) == 4 ? (vec)_mm256_maskload_ps((const float *)p, (__m256i)mask) : (vec)_mm256_maskload_pd((const double *)p, (__m256i)mask);
 #else
-typedef struct { i64 count; } F(Part);
-INL F(Part) F(part_of)(i64 count) { return (F(Part)){count}; }
-INL vec F(load_part)(const REAL *p, F(Part) part)
-{
     vec v = {0};
-    if (part.count >= V)
-        return *(const uvec *)p;
-    for (i64 i = 0; i < part.count; i++)
+    for (i64 i = 0; i < count; i++)
         v[i] = p[i];
     return v;
-}
-INL void F(store_part)(vec v, REAL *p, F(Part) part)
-{
-    if (part.count >= V)
-        *(uvec *)p = v;
-    else
-        for (i64 i = 0; i < part.count; i++)
-            p[i] = v[i];
-}
 #endif
+}
+INL void F(store_part)(vec v, REAL *p, i64 count)
+{
+#if VECTOR_BYTES == 64
+    if (sizeof(REAL) == 4)
+        _mm512_mask_storeu_ps(p, (__mmask16)((1u << count) - 1), (__m512)v);
+    else
+        _mm512_mask_storeu_pd(p, (__mmask8)((1u << count) - 1), (__m512d)v);
+#else /* AVX2's masked stores take some twenty cycles on some processors */
+    if (V / 2 > 2 && count & 4) {
+        memcpy(p, &v, 4 * sizeof(REAL));
+        v = __builtin_shuffle(v, (ivec){EACH_LANE(NEXT_OF, 4)});
+        p += 4;
+    }
+    if (V / 2 > 1 && count & 2) {
+        memcpy(p, &v, 2 * sizeof(REAL));
+        v = __builtin_shuffle(v, (ivec){EACH_LANE(NEXT_OF, 2)});
+        p += 2;
+    }
+    if (count & 1)
+        *p = v[0];
+#endif
+}
 
 INL cell F(swap)(cell c, int on) { return on ? (cell){c.im, c.re} : c; }
 INL cell F(add)(cell a, cell b) { return (cell){a.re + b.re, a.im + b.im}; }
@@ -369,65 +343,83 @@ KERNEL_FN void F(fetch)(const FftArgs *a, const F(Lines) *at)
         F(fetch_lines)(a->y, at->y, V, 1, a->kind == FFT_C2R ? a->n : spectrum, a->kind == FFT_C2R ? 1 : 2, a->y_stride);
 }
 
+/* V contiguous lines of `numbers` numbers <-> vectors of one number of each. Blocks of V numbers; the last one begins so early that it is whole.
+ * swapped: every two vectors change places (`numbers` is even). */
+KERNEL_FN void F(load_lines)(const REAL *x, const i64 *offset, i64 numbers, int swapped, vec *v)
+{
+    vec t[V], *even = v + swapped, *odd = v - swapped;
+    if (numbers < V) {
+        for (int lane = 0; lane < V; lane++)
+            t[lane] = F(load_part)(x + offset[lane], numbers);
+        F(transpose)(t);
+        for (int i = 0; i < numbers; i++)
+            (i & 1 ? odd : even)[i] = t[i];
+        return;
+    }
+    for (i64 k = 0; k < numbers; k += V) {
+        i64 at = min_i64(k, numbers - V);
+        _Pragma("GCC unroll 16") for (int lane = 0; lane < V; lane++) t[lane] = *(const uvec *)(x + offset[lane] + at);
+        F(transpose)(t);
+        _Pragma("GCC unroll 16") for (int i = 0; i < V; i += 2) even[at + i] = t[i], odd[at + i + 1] = t[i + 1];
+    }
+}
+
+/* The first `count` lines. */
+KERNEL_FN void F(store_lines)(const vec *v, REAL *y, const i64 *offset, int count, i64 numbers, int swapped, REAL scale)
+{
+    vec t[V];
+    const vec *even = v + swapped, *odd = v - swapped;
+    if (numbers < V) {
+        for (int i = 0; i < V; i++) /* vectors behind the last are room of the buffer */
+            t[i] = (i & 1 ? odd : even)[i] * scale;
+        F(transpose)(t);
+        for (int lane = 0; lane < count; lane++)
+            F(store_part)(t[lane], y + offset[lane], numbers);
+        return;
+    }
+    for (i64 k = 0; k < numbers; k += V) {
+        i64 at = min_i64(k, numbers - V);
+        _Pragma("GCC unroll 16") for (int i = 0; i < V; i += 2) t[i] = even[at + i] * scale, t[i + 1] = odd[at + i + 1] * scale;
+        F(transpose)(t);
+        if (count == V)
+            _Pragma("GCC unroll 16") for (int lane = 0; lane < V; lane++) *(uvec *)(y + offset[lane] + at) = t[lane];
+        else
+            for (int lane = 0; lane < count; lane++)
+                *(uvec *)(y + offset[lane] + at) = t[lane];
+    }
+}
+
 /* n complex numbers of V lines, `stride` apart, into cells. */
 KERNEL_FN void F(load_complex)(const REAL *x, const i64 *offset, int adjacent, i64 n, i64 stride, int swapped, cell *c)
 {
-    if (adjacent) {
+    if (adjacent)
         for (i64 k = 0; k < n; k++)
             c[k] = F(swap)(F(load_cell)(x + offset[0] + 2 * k * stride), swapped);
-    } else if (stride == 1) {
-        for (i64 k = 0; k < n; k += V / 2) {
-            const F(Part) part = F(part_of)(2 * (n - k));
-            vec a[V / 2], b[V / 2];
-            _Pragma("GCC unroll 8") for (int i = 0; i < V / 2; i++) {
-                a[i] = F(load_part)(x + offset[i] + 2 * k, part);
-                b[i] = F(load_part)(x + offset[V / 2 + i] + 2 * k, part);
-            }
-            F(transpose_complex)(a);
-            F(transpose_complex)(b);
-            _Pragma("GCC unroll 8") for (int i = 0; i < V / 2; i++) /* cells behind the last are room of the buffers */
-                c[k + i] = F(swap)(F(part_cell)(a[i], b[i]), swapped);
-        }
-    } else {
+    else if (stride == 1)
+        F(load_lines)(x, offset, 2 * n, swapped, (vec *)c);
+    else
         for (i64 k = 0; k < n; k++)
             for (int lane = 0; lane < V; lane++) {
                 const REAL *p = x + offset[lane] + 2 * k * stride;
                 c[k].re[lane] = p[swapped];
                 c[k].im[lane] = p[!swapped];
             }
-    }
 }
 
 KERNEL_FN void F(store_complex)(const cell *c, REAL *y, const i64 *offset, int adjacent, int count, i64 n, i64 stride, int swapped, REAL scale)
 {
-    if (adjacent) {
+    if (adjacent)
         for (i64 k = 0; k < n; k++)
             F(store_cell)(F(swap)((cell){c[k].re * scale, c[k].im * scale}, swapped), y + offset[0] + 2 * k * stride);
-    } else if (stride == 1 && count > V / 2) {
-        for (i64 k = 0; k < n; k += V / 2) {
-            const F(Part) part = F(part_of)(2 * (n - k));
-            vec a[V / 2], b[V / 2];
-            _Pragma("GCC unroll 8") for (int i = 0; i < V / 2; i++) { /* cells behind the last are room of the buffer */
-                cell t = F(swap)((cell){c[k + i].re * scale, c[k + i].im * scale}, swapped);
-                a[i] = F(first_half)(t);
-                b[i] = F(second_half)(t);
-            }
-            F(transpose_complex)(a);
-            F(transpose_complex)(b);
-            _Pragma("GCC unroll 8") for (int i = 0; i < V / 2; i++) {
-                F(store_part)(a[i], y + offset[i] + 2 * k, part);
-                if (V / 2 + i < count)
-                    F(store_part)(b[i], y + offset[V / 2 + i] + 2 * k, part);
-            }
-        }
-    } else {
+    else if (stride == 1)
+        F(store_lines)((const vec *)c, y, offset, count, 2 * n, swapped, scale);
+    else
         for (i64 k = 0; k < n; k++)
             for (int lane = 0; lane < count; lane++) {
                 REAL *p = y + offset[lane] + 2 * k * stride;
                 p[swapped] = c[k].re[lane] * scale;
                 p[!swapped] = c[k].im[lane] * scale;
             }
-    }
 }
 
 /* n real numbers of V lines: every second one (`pairs`) as the imaginary part of the one before it, or alone. */
@@ -440,16 +432,12 @@ KERNEL_FN void F(load_real)(const REAL *x, const F(Lines) *at, i64 n, i64 stride
             c[k].re = *(const uvec *)p;
             c[k].im = pairs ? (vec) * (const uvec *)(p + stride) : (vec){0};
         }
-    else if (stride == 1 && !pairs)
-        for (i64 k = 0; k < n; k += V) {
-            const F(Part) part = F(part_of)(n - k);
-            vec v[V];
-            _Pragma("GCC unroll 16") for (int lane = 0; lane < V; lane++) v[lane] = F(load_part)(x + at->x[lane] + k, part);
-            F(transpose)(v);
-            for (int i = 0; i < V; i++) /* cells behind the last are room of the buffers */
-                c[k + i] = (cell){v[i], (vec){0}};
-        }
-    else
+    else if (stride == 1) {
+        F(load_lines)(x, at->x, n, 0, (vec *)c);
+        if (!pairs)
+            for (i64 k = n - 1; k >= 0; k--)
+                c[k] = (cell){((vec *)c)[k], (vec){0}};
+    } else
         for (i64 k = 0; k < count; k++) {
             c[k].im = (vec){0};
             for (int lane = 0; lane < V; lane++) {
@@ -461,36 +449,32 @@ KERNEL_FN void F(load_real)(const REAL *x, const F(Lines) *at, i64 n, i64 stride
         }
 }
 
-KERNEL_FN void F(store_real)(const cell *c, REAL *y, const F(Lines) *at, i64 n, i64 stride, int pairs, REAL scale)
+/* c is overwritten. */
+KERNEL_FN void F(store_real)(cell *c, REAL *y, const F(Lines) *at, i64 n, i64 stride, int pairs, REAL scale)
 {
     i64 count = pairs ? n / 2 : n, step = pairs ? 2 * stride : stride;
-    if (stride == 1 && !pairs && !at->y_adjacent && at->count > V / 2) {
-        for (i64 k = 0; k < n; k += V) {
-            const F(Part) part = F(part_of)(n - k);
-            vec v[V];
-            for (int i = 0; i < V; i++) /* cells behind the last are room of the buffer */
-                v[i] = c[k + i].re * scale;
-            F(transpose)(v);
-            for (int lane = 0; lane < at->count; lane++)
-                F(store_part)(v[lane], y + at->y[lane] + k, part);
-        }
-        return;
-    }
-    for (i64 k = 0; k < count; k++) {
-        vec re = c[k].re * scale, im = c[k].im * scale;
-        if (at->y_adjacent) {
+    if (at->y_adjacent)
+        for (i64 k = 0; k < count; k++) {
             REAL *p = y + at->y[0] + k * step;
-            *(uvec *)p = re;
+            *(uvec *)p = c[k].re * scale;
             if (pairs)
-                *(uvec *)(p + stride) = im;
-        } else
+                *(uvec *)(p + stride) = c[k].im * scale;
+        }
+    else if (stride == 1) {
+        if (!pairs)
+            for (i64 k = 0; k < n; k++)
+                ((vec *)c)[k] = c[k].re;
+        F(store_lines)((const vec *)c, y, at->y, at->count, n, 0, scale);
+    } else
+        for (i64 k = 0; k < count; k++) {
+            vec re = c[k].re * scale, im = c[k].im * scale;
             for (int lane = 0; lane < at->count; lane++) {
                 REAL *p = y + at->y[lane] + k * step;
                 p[0] = re[lane];
                 if (pairs)
                     p[stride] = im[lane];
             }
-    }
+        }
 }
 
 KERNEL_FN void F(run_group)(const FftArgs *a, const F(Lines) *lines, const F(Lines) *following)
@@ -509,10 +493,7 @@ KERNEL_FN void F(run_group)(const FftArgs *a, const F(Lines) *lines, const F(Lin
         r = F(run_lanes)(plan, c, d);
         F(store_complex)(r, y, at.y, at.y_adjacent, count, n, a->y_stride, a->inverse, a->scale);
     } else if (a->kind == FFT_R2C) {
-        if (half && a->x_stride == 1)
-            F(load_complex)(x, at.x, 0, n / 2, 1, 0, c);
-        else
-            F(load_real)(x, &at, n, a->x_stride, half != NULL, c);
+        F(load_real)(x, &at, n, a->x_stride, half != NULL, c);
         if (following && a->far)
             F(fetch)(a, following);
         r = F(run_lanes)(half ? half : plan, c, d);
@@ -556,10 +537,7 @@ KERNEL_FN void F(run_group)(const FftArgs *a, const F(Lines) *lines, const F(Lin
         r = F(run_lanes)(half ? half : plan, c, d);
         for (i64 k = 0; k < length; k++)
             r[k] = F(swap)(r[k], 1);
-        if (half && a->y_stride == 1)
-            F(store_complex)(r, y, at.y, 0, count, n / 2, 1, 0, a->scale);
-        else
-            F(store_real)(r, y, &at, n, a->y_stride, half != NULL, a->scale);
+        F(store_real)(r, y, &at, n, a->y_stride, half != NULL, a->scale);
     }
 }
 
@@ -792,6 +770,7 @@ KERNEL_FN void F(run_by_line)(const FftArgs *a, i64 line)
 #undef times
 #undef turned
 #undef V
+#undef PAIR
 #undef REAL
 #undef F
 #undef LANES
