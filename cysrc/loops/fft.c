@@ -10,6 +10,9 @@ enum {
     FFT_LARGEST_PRIME = 31, /* of a pass; beyond, Bluestein's convolution is cheaper */
     FFT_SHORTEST_SPLIT = 64,
     FFT_CELL_BYTES = 2 * VECTOR_BYTES,
+    FFT_TOGETHER = 8, /* groups at most that are run side by side, */
+    FFT_TOGETHER_BYTES = 1 << 13, /* in two buffers of as much each, */
+    FFT_TOGETHER_LENGTH = 32, /* of lines of this length at most: below the least prime that needs a convolution, which runs one group at a time */
     FFT_FETCH_BYTES = 1 << 14, /* of the lines of a group at most that are fetched while the one before it is computed, */
     FFT_NEAR_BYTES = 1 << 19,  /* and of an array at most that needs none of that */
     FFT_CACHE_BYTES = 1 << 18, /* of the two buffers of a group of contiguous lines: beyond, a line by itself */
@@ -380,6 +383,7 @@ void ISA_NAME(fft_prepare)(FftArgs *a)
     a->line_cells = (numbers + 2 * lanes - 1) / (2 * lanes);
     int64_t line_bytes = 2 * a->n * (a->is_double ? 8 : 4);
     a->far = lanes * line_bytes <= FFT_FETCH_BYTES && a->lines * line_bytes > FFT_NEAR_BYTES;
+    a->together = core > FFT_TOGETHER_LENGTH ? 1 : (int)min_i64(FFT_TOGETHER, FFT_TOGETHER_BYTES / FFT_CELL_BYTES / core);
     a->group_lines = a->by_lines ? 1 : lanes;
     a->groups = (a->lines + a->group_lines - 1) / a->group_lines;
 }
@@ -389,7 +393,7 @@ int64_t ISA_NAME(fft_scratch)(const FftArgs *a)
 {
     const FftPlan *plan = a->plan, *core = a->kind != FFT_C2C && plan->half ? plan->half : plan;
     int64_t lanes = fft_lanes(a->is_double);
-    int64_t cells = a->by_lines ? a->line_cells + line_room(core) : 2 * plan->room;
+    int64_t cells = a->by_lines ? a->line_cells + line_room(core) : 2 * plan->room * a->together;
     return (cells + lanes) * FFT_CELL_BYTES; /* stores read whole groups of V cells */
 }
 

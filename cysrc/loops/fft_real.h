@@ -220,10 +220,11 @@ KERNEL_FN void F(pass_odd)(const cell *restrict x, cell *restrict y, i64 m, i64 
     }
 }
 
-/* V lines of plan's length in `a`; `b` is room of the same size. Returns whichever of the two holds the result. */
-KERNEL_FN cell *F(run_passes)(const FftPlan *plan, cell *a, cell *b)
+/* s groups of V lines of plan's length in `a`, number k of all groups side by side; `b` is room of the same size. Returns whichever of the two
+ * holds the result. */
+KERNEL_FN cell *F(run_passes)(const FftPlan *plan, cell *a, cell *b, i64 s)
 {
-    i64 m = plan->n, s = 1;
+    i64 m = plan->n;
     for (int i = 0; i < plan->passes; i++) {
         int r = plan->radix[i];
         const REAL *w = plan->twiddles[i];
@@ -246,20 +247,20 @@ KERNEL_FN cell *F(run_passes)(const FftPlan *plan, cell *a, cell *b)
 
 INL cell F(conjugate)(cell a) { return (cell){a.re, -a.im}; }
 
-/* The same for any length: Bluestein's convolution where a prime factor is too large. `a` and `b` hold plan->room cells. */
-KERNEL_FN cell *F(run_lanes)(const FftPlan *plan, cell *a, cell *b)
+/* The same for any length: Bluestein's convolution, of one group, where a prime factor is too large. `a` and `b` hold s times plan->room cells. */
+KERNEL_FN cell *F(run_lanes)(const FftPlan *plan, cell *a, cell *b, i64 s)
 {
     const FftPlan *wide = plan->wide;
     if (!wide)
-        return F(run_passes)(plan, a, b);
+        return F(run_passes)(plan, a, b, s);
     const REAL *chirp = plan->chirp, *spectrum = plan->spectrum;
     for (i64 k = 0; k < plan->n; k++)
         a[k] = times(a[k], chirp[2 * k], chirp[2 * k + 1]);
     memset(a + plan->n, 0, (wide->n - plan->n) * sizeof(cell));
-    cell *c = F(run_passes)(wide, a, b), *d = c == a ? b : a;
+    cell *c = F(run_passes)(wide, a, b, 1), *d = c == a ? b : a;
     for (i64 k = 0; k < wide->n; k++) /* conjugated, so that the second transform is an inverse one */
         c[k] = F(conjugate)(times(c[k], spectrum[2 * k], spectrum[2 * k + 1]));
-    c = F(run_passes)(wide, c, d);
+    c = F(run_passes)(wide, c, d, 1);
     for (i64 k = 0; k < plan->n; k++)
         c[k] = times(F(conjugate)(c[k]), chirp[2 * k], chirp[2 * k + 1]);
     return c;
@@ -267,24 +268,26 @@ KERNEL_FN cell *F(run_lanes)(const FftPlan *plan, cell *a, cell *b)
 
 /* ---- real lines ------------------------------------------------------------------------------------------------------------ */
 
-/* The spectrum of a real line of even length n = 2m from that of its m pairs: Z = E + i O, X[k] = E[k] + w^k O[k]. z: m cells; x: m + 1. */
-KERNEL_FN void F(unpack_real)(const cell *z, cell *x, i64 m, const REAL *w)
+/* The spectrum of a real line of even length n = 2m from that of its m pairs: Z = E + i O, X[k] = E[k] + w^k O[k]. z: m rows of s cells; x: m + 1. */
+KERNEL_FN void F(unpack_real)(const cell *restrict z, cell *restrict x, i64 m, i64 s, const REAL *w)
 {
-    for (i64 k = 0; k <= m; k++) {
-        cell a = z[k == m ? 0 : k], b = F(conjugate)(z[k == 0 ? 0 : m - k]);
-        cell e = add(a, b), o = turned(sub(a, b)), t = times(o, w[2 * k], w[2 * k + 1]);
-        x[k] = (cell){(REAL)0.5 * (e.re + t.re), (REAL)0.5 * (e.im + t.im)};
-    }
+    for (i64 k = 0; k <= m; k++)
+        for (i64 q = 0; q < s; q++) {
+            cell a = z[(k == m ? 0 : k) * s + q], b = F(conjugate)(z[(k == 0 ? 0 : m - k) * s + q]);
+            cell e = add(a, b), o = turned(sub(a, b)), t = times(o, w[2 * k], w[2 * k + 1]);
+            x[k * s + q] = (cell){(REAL)0.5 * (e.re + t.re), (REAL)0.5 * (e.im + t.im)};
+        }
 }
 
-/* The reverse, for the inverse transform: twice Z from X. */
-KERNEL_FN void F(pack_real)(const cell *x, cell *z, i64 m, const REAL *w)
+/* The reverse, for the inverse transform: twice Z from X, real and imaginary parts swapped. */
+KERNEL_FN void F(pack_real)(const cell *restrict x, cell *restrict z, i64 m, i64 s, const REAL *w)
 {
-    for (i64 k = 0; k < m; k++) {
-        cell a = x[k], b = F(conjugate)(x[m - k]);
-        cell e = add(a, b), t = times(sub(a, b), w[2 * k], -w[2 * k + 1]);
-        z[k] = (cell){e.re - t.im, e.im + t.re};
-    }
+    for (i64 k = 0; k < m; k++)
+        for (i64 q = 0; q < s; q++) {
+            cell a = x[k * s + q], b = F(conjugate)(x[(m - k) * s + q]);
+            cell e = add(a, b), t = times(sub(a, b), w[2 * k], -w[2 * k + 1]);
+            z[k * s + q] = (cell){e.im + t.re, e.re - t.im};
+        }
 }
 
 /* ---- groups of lines ------------------------------------------------------------------------------------------------------- */
@@ -298,13 +301,11 @@ KERNEL_FN void F(locate)(const FftArgs *a, Cursor *next, int count, F(Lines) *at
     int inner = a->dims - 1;
     at->count = count;
     if (count == V && next->index[inner] + V <= a->size[inner]) { /* all along the innermost dimension */
-        i64 dx = a->x_strides[inner], dy = a->y_strides[inner];
-        for (int lane = 0; lane < V; lane++) {
-            at->x[lane] = xu * (next->x + lane * dx);
-            at->y[lane] = yu * (next->y + lane * dy);
-        }
-        at->x_adjacent = dx == 1;
-        at->y_adjacent = dy == 1;
+        i64 x = xu * next->x, dx = xu * a->x_strides[inner], y = yu * next->y, dy = yu * a->y_strides[inner];
+        for (int lane = 0; lane < V; lane++, x += dx, y += dy)
+            at->x[lane] = x, at->y[lane] = y;
+        at->x_adjacent = dx == xu;
+        at->y_adjacent = dy == yu;
         advance(a, next, V);
         return;
     }
@@ -344,34 +345,34 @@ KERNEL_FN void F(fetch)(const FftArgs *a, const F(Lines) *at)
 }
 
 /* V contiguous lines of `numbers` numbers <-> vectors of one number of each. Blocks of V numbers; the last one begins so early that it is whole.
- * swapped: every two vectors change places (`numbers` is even). */
-KERNEL_FN void F(load_lines)(const REAL *x, const i64 *offset, i64 numbers, int swapped, vec *v)
+ * Number k is at v[k / 2 * two + k % 2 * one], or at v[k * one], where two is twice that and `numbers` may be odd. */
+KERNEL_FN void F(load_lines)(const REAL *x, const i64 *offset, i64 numbers, vec *v, i64 one, i64 two)
 {
-    vec t[V], *even = v + swapped, *odd = v - swapped;
+    vec t[V];
     if (numbers < V) {
         for (int lane = 0; lane < V; lane++)
             t[lane] = F(load_part)(x + offset[lane], numbers);
         F(transpose)(t);
         for (int i = 0; i < numbers; i++)
-            (i & 1 ? odd : even)[i] = t[i];
+            v[i / 2 * two + i % 2 * one] = t[i];
         return;
     }
     for (i64 k = 0; k < numbers; k += V) {
         i64 at = min_i64(k, numbers - V);
+        vec *to = v + (at >> 1) * two + (at & 1) * one;
         _Pragma("GCC unroll 16") for (int lane = 0; lane < V; lane++) t[lane] = *(const uvec *)(x + offset[lane] + at);
         F(transpose)(t);
-        _Pragma("GCC unroll 16") for (int i = 0; i < V; i += 2) even[at + i] = t[i], odd[at + i + 1] = t[i + 1];
+        _Pragma("GCC unroll 16") for (int i = 0; i < V; i += 2, to += two) to[0] = t[i], to[one] = t[i + 1];
     }
 }
 
 /* The first `count` lines. */
-KERNEL_FN void F(store_lines)(const vec *v, REAL *y, const i64 *offset, int count, i64 numbers, int swapped, REAL scale)
+KERNEL_FN void F(store_lines)(const vec *v, REAL *y, const i64 *offset, int count, i64 numbers, i64 one, i64 two, REAL scale)
 {
     vec t[V];
-    const vec *even = v + swapped, *odd = v - swapped;
     if (numbers < V) {
-        for (int i = 0; i < V; i++) /* vectors behind the last are room of the buffer */
-            t[i] = (i & 1 ? odd : even)[i] * scale;
+        for (int i = 0; i < V; i++)
+            t[i] = i < numbers ? v[i / 2 * two + i % 2 * one] * scale : (vec){0};
         F(transpose)(t);
         for (int lane = 0; lane < count; lane++)
             F(store_part)(t[lane], y + offset[lane], numbers);
@@ -379,7 +380,8 @@ KERNEL_FN void F(store_lines)(const vec *v, REAL *y, const i64 *offset, int coun
     }
     for (i64 k = 0; k < numbers; k += V) {
         i64 at = min_i64(k, numbers - V);
-        _Pragma("GCC unroll 16") for (int i = 0; i < V; i += 2) t[i] = even[at + i] * scale, t[i + 1] = odd[at + i + 1] * scale;
+        const vec *from = v + (at >> 1) * two + (at & 1) * one;
+        _Pragma("GCC unroll 16") for (int i = 0; i < V; i += 2, from += two) t[i] = from[0] * scale, t[i + 1] = from[one] * scale;
         F(transpose)(t);
         if (count == V)
             _Pragma("GCC unroll 16") for (int lane = 0; lane < V; lane++) *(uvec *)(y + offset[lane] + at) = t[lane];
@@ -389,171 +391,173 @@ KERNEL_FN void F(store_lines)(const vec *v, REAL *y, const i64 *offset, int coun
     }
 }
 
-/* n complex numbers of V lines, `stride` apart, into cells. */
-KERNEL_FN void F(load_complex)(const REAL *x, const i64 *offset, int adjacent, i64 n, i64 stride, int swapped, cell *c)
+/* n complex numbers of V lines, `stride` apart, into every s-th cell. */
+KERNEL_FN void F(load_complex)(const REAL *x, const F(Lines) *at, i64 n, i64 stride, int swapped, cell *c, i64 s)
 {
-    if (adjacent)
+    if (at->x_adjacent)
         for (i64 k = 0; k < n; k++)
-            c[k] = F(swap)(F(load_cell)(x + offset[0] + 2 * k * stride), swapped);
+            c[k * s] = F(swap)(F(load_cell)(x + at->x[0] + 2 * k * stride), swapped);
     else if (stride == 1)
-        F(load_lines)(x, offset, 2 * n, swapped, (vec *)c);
+        F(load_lines)(x, at->x, 2 * n, (vec *)c + swapped, swapped ? -1 : 1, 2 * s);
     else
         for (i64 k = 0; k < n; k++)
             for (int lane = 0; lane < V; lane++) {
-                const REAL *p = x + offset[lane] + 2 * k * stride;
-                c[k].re[lane] = p[swapped];
-                c[k].im[lane] = p[!swapped];
+                const REAL *p = x + at->x[lane] + 2 * k * stride;
+                c[k * s].re[lane] = p[swapped];
+                c[k * s].im[lane] = p[!swapped];
             }
 }
 
-KERNEL_FN void F(store_complex)(const cell *c, REAL *y, const i64 *offset, int adjacent, int count, i64 n, i64 stride, int swapped, REAL scale)
+KERNEL_FN void F(store_complex)(const cell *c, i64 s, REAL *y, const F(Lines) *at, i64 n, i64 stride, int swapped, REAL scale)
 {
-    if (adjacent)
+    if (at->y_adjacent)
         for (i64 k = 0; k < n; k++)
-            F(store_cell)(F(swap)((cell){c[k].re * scale, c[k].im * scale}, swapped), y + offset[0] + 2 * k * stride);
+            F(store_cell)(F(swap)((cell){c[k * s].re * scale, c[k * s].im * scale}, swapped), y + at->y[0] + 2 * k * stride);
     else if (stride == 1)
-        F(store_lines)((const vec *)c, y, offset, count, 2 * n, swapped, scale);
+        F(store_lines)((const vec *)c + swapped, y, at->y, at->count, 2 * n, swapped ? -1 : 1, 2 * s, scale);
     else
         for (i64 k = 0; k < n; k++)
-            for (int lane = 0; lane < count; lane++) {
-                REAL *p = y + offset[lane] + 2 * k * stride;
-                p[swapped] = c[k].re[lane] * scale;
-                p[!swapped] = c[k].im[lane] * scale;
+            for (int lane = 0; lane < at->count; lane++) {
+                REAL *p = y + at->y[lane] + 2 * k * stride;
+                p[swapped] = c[k * s].re[lane] * scale;
+                p[!swapped] = c[k * s].im[lane] * scale;
             }
 }
 
-/* n real numbers of V lines: every second one (`pairs`) as the imaginary part of the one before it, or alone. */
-KERNEL_FN void F(load_real)(const REAL *x, const F(Lines) *at, i64 n, i64 stride, int pairs, cell *c)
+/* n real numbers of V lines into every s-th cell: every second one (`pairs`) as the imaginary part of the one before it, or alone. */
+KERNEL_FN void F(load_real)(const REAL *x, const F(Lines) *at, i64 n, i64 stride, int pairs, cell *c, i64 s)
 {
     i64 count = pairs ? n / 2 : n, step = pairs ? 2 * stride : stride;
-    if (at->x_adjacent)
-        for (i64 k = 0; k < count; k++) {
+    if (!pairs)
+        for (i64 k = 0; k < n; k++)
+            c[k * s].im = (vec){0};
+    if (!at->x_adjacent && stride == 1) {
+        F(load_lines)(x, at->x, n, (vec *)c, pairs ? 1 : 2 * s, pairs ? 2 * s : 4 * s);
+        return;
+    }
+    for (i64 k = 0; k < count; k++, c += s)
+        if (at->x_adjacent) {
             const REAL *p = x + at->x[0] + k * step;
-            c[k].re = *(const uvec *)p;
-            c[k].im = pairs ? (vec) * (const uvec *)(p + stride) : (vec){0};
-        }
-    else if (stride == 1) {
-        F(load_lines)(x, at->x, n, 0, (vec *)c);
-        if (!pairs)
-            for (i64 k = n - 1; k >= 0; k--)
-                c[k] = (cell){((vec *)c)[k], (vec){0}};
-    } else
-        for (i64 k = 0; k < count; k++) {
-            c[k].im = (vec){0};
+            c->re = *(const uvec *)p;
+            if (pairs)
+                c->im = *(const uvec *)(p + stride);
+        } else
             for (int lane = 0; lane < V; lane++) {
                 const REAL *p = x + at->x[lane] + k * step;
-                c[k].re[lane] = p[0];
+                c->re[lane] = p[0];
                 if (pairs)
-                    c[k].im[lane] = p[stride];
+                    c->im[lane] = p[stride];
             }
-        }
 }
 
-/* c is overwritten. */
-KERNEL_FN void F(store_real)(cell *c, REAL *y, const F(Lines) *at, i64 n, i64 stride, int pairs, REAL scale)
+/* Cells whose parts are swapped. */
+KERNEL_FN void F(store_real)(const cell *c, i64 s, REAL *y, const F(Lines) *at, i64 n, i64 stride, int pairs, REAL scale)
 {
     i64 count = pairs ? n / 2 : n, step = pairs ? 2 * stride : stride;
-    if (at->y_adjacent)
-        for (i64 k = 0; k < count; k++) {
+    if (!at->y_adjacent && stride == 1) {
+        F(store_lines)((const vec *)c + 1, y, at->y, at->count, n, pairs ? -1 : 2 * s, pairs ? 2 * s : 4 * s, scale);
+        return;
+    }
+    for (i64 k = 0; k < count; k++, c += s) {
+        vec re = c->im * scale, im = c->re * scale;
+        if (at->y_adjacent) {
             REAL *p = y + at->y[0] + k * step;
-            *(uvec *)p = c[k].re * scale;
+            *(uvec *)p = re;
             if (pairs)
-                *(uvec *)(p + stride) = c[k].im * scale;
-        }
-    else if (stride == 1) {
-        if (!pairs)
-            for (i64 k = 0; k < n; k++)
-                ((vec *)c)[k] = c[k].re;
-        F(store_lines)((const vec *)c, y, at->y, at->count, n, 0, scale);
-    } else
-        for (i64 k = 0; k < count; k++) {
-            vec re = c[k].re * scale, im = c[k].im * scale;
+                *(uvec *)(p + stride) = im;
+        } else
             for (int lane = 0; lane < at->count; lane++) {
                 REAL *p = y + at->y[lane] + k * step;
                 p[0] = re[lane];
                 if (pairs)
                     p[stride] = im[lane];
             }
-        }
+    }
 }
 
-KERNEL_FN void F(run_group)(const FftArgs *a, const F(Lines) *lines, const F(Lines) *following)
+/* s groups side by side, so that short lines, too, have loops of some length. */
+KERNEL_FN void F(run_together)(const FftArgs *a, const F(Lines) *at, i64 s, const F(Lines) *following, i64 following_count)
 {
-    const FftPlan *plan = a->plan, *half = plan->half;
+    const FftPlan *plan = a->plan, *half = plan->half, *core = a->kind != FFT_C2C && half ? half : plan;
     const REAL *x = (const REAL *)a->x;
     REAL *y = (REAL *)a->y;
-    cell *c = (cell *)a->scratch, *d = c + plan->room, *r;
+    cell *c = (cell *)a->scratch, *d = c + a->together * plan->room, *r;
     i64 n = a->n, spectrum = n / 2 + 1;
-    const F(Lines) at = *lines;
-    int count = at.count;
-    if (a->kind == FFT_C2C) {
-        F(load_complex)(x, at.x, at.x_adjacent, n, a->x_stride, a->inverse, c);
-        if (following && a->far)
-            F(fetch)(a, following);
-        r = F(run_lanes)(plan, c, d);
-        F(store_complex)(r, y, at.y, at.y_adjacent, count, n, a->y_stride, a->inverse, a->scale);
-    } else if (a->kind == FFT_R2C) {
-        F(load_real)(x, &at, n, a->x_stride, half != NULL, c);
-        if (following && a->far)
-            F(fetch)(a, following);
-        r = F(run_lanes)(half ? half : plan, c, d);
-        if (half) {
-            cell *to = r == c ? d : c;
-            F(unpack_real)(r, to, n / 2, plan->quarter);
-            r = to;
-        }
-        if (a->inverse)
-            for (i64 k = 0; k < spectrum; k++)
-                r[k] = F(conjugate)(r[k]);
-        F(store_complex)(r, y, at.y, at.y_adjacent, count, spectrum, a->y_stride, 0, a->scale);
-        if (a->twosided && n > 2) {
-            cell *to = r == c ? d : c;
-            for (i64 k = spectrum; k < n; k++)
-                to[k - spectrum] = F(conjugate)(r[n - k]);
-            F(store_complex)(to, y + 2 * spectrum * a->y_stride, at.y, at.y_adjacent, count, n - spectrum, a->y_stride, 0, a->scale);
-        }
-    } else {
-        /* conjugated for the forward direction: the passes run the inverse by swapped parts */
-        F(load_complex)(x, at.x, at.x_adjacent, spectrum, a->x_stride, 0, c);
-        if (following && a->far)
-            F(fetch)(a, following);
+    for (i64 q = 0; q < s; q++)
+        if (a->kind == FFT_R2C)
+            F(load_real)(x, at + q, n, a->x_stride, half != NULL, c + q, s);
+        else
+            F(load_complex)(x, at + q, a->kind == FFT_C2C ? n : spectrum, a->x_stride, a->kind == FFT_C2C && a->inverse, c + q, s);
+    if (a->far)
+        for (i64 q = 0; q < following_count; q++)
+            F(fetch)(a, following + q);
+    if (a->kind == FFT_C2R) { /* conjugated for the forward direction: the passes run the inverse by swapped parts */
         if (!a->inverse)
-            for (i64 k = 0; k < spectrum; k++)
+            for (i64 k = 0; k < spectrum * s; k++)
                 c[k] = F(conjugate)(c[k]);
-        c[0].im = (vec){0}; /* of a Hermitian spectrum these are zero; what is given there is ignored */
-        if (n % 2 == 0)
-            c[n / 2].im = (vec){0};
+        for (i64 q = 0; q < s; q++) { /* of a Hermitian spectrum these are zero; what is given there is ignored */
+            c[q].im = (vec){0};
+            if (n % 2 == 0)
+                c[n / 2 * s + q].im = (vec){0};
+        }
         if (half) {
-            F(pack_real)(c, d, n / 2, plan->quarter);
+            F(pack_real)(c, d, n / 2, s, plan->quarter);
             cell *t = c;
             c = d;
             d = t;
-        } else
+        } else {
             for (i64 k = spectrum; k < n; k++)
-                c[k] = F(conjugate)(c[n - k]);
-        i64 length = half ? n / 2 : n;
-        for (i64 k = 0; k < length; k++)
-            c[k] = F(swap)(c[k], 1);
-        r = F(run_lanes)(half ? half : plan, c, d);
-        for (i64 k = 0; k < length; k++)
-            r[k] = F(swap)(r[k], 1);
-        F(store_real)(r, y, &at, n, a->y_stride, half != NULL, a->scale);
+                for (i64 q = 0; q < s; q++)
+                    c[k * s + q] = F(swap)(F(conjugate)(c[(n - k) * s + q]), 1);
+            for (i64 k = 0; k < spectrum * s; k++)
+                c[k] = F(swap)(c[k], 1);
+        }
     }
+    r = F(run_lanes)(core, c, d, s);
+    if (a->kind == FFT_R2C) {
+        cell *other = r == c ? d : c;
+        if (half) {
+            F(unpack_real)(r, other, n / 2, s, plan->quarter);
+            cell *t = r;
+            r = other;
+            other = t;
+        }
+        if (a->inverse)
+            for (i64 k = 0; k < spectrum * s; k++)
+                r[k] = F(conjugate)(r[k]);
+        for (i64 q = 0; q < s; q++)
+            F(store_complex)(r + q, s, y, at + q, spectrum, a->y_stride, 0, a->scale);
+        if (a->twosided && n > 2) {
+            for (i64 k = spectrum; k < n; k++)
+                for (i64 q = 0; q < s; q++)
+                    other[(k - spectrum) * s + q] = F(conjugate)(r[(n - k) * s + q]);
+            for (i64 q = 0; q < s; q++)
+                F(store_complex)(other + q, s, y + 2 * spectrum * a->y_stride, at + q, n - spectrum, a->y_stride, 0, a->scale);
+        }
+        return;
+    }
+    for (i64 q = 0; q < s; q++)
+        if (a->kind == FFT_C2C)
+            F(store_complex)(r + q, s, y, at + q, n, a->y_stride, a->inverse, a->scale);
+        else
+            F(store_real)(r + q, s, y, at + q, n, a->y_stride, half != NULL, a->scale);
 }
 
 /* Groups [begin, end). */
 KERNEL_FN void F(run_groups)(const FftArgs *a, i64 begin, i64 end)
 {
-    F(Lines) at[2];
+    F(Lines) at[2][FFT_TOGETHER];
     Cursor next;
-    place(a, begin * V, &next);
-    if (begin < end)
-        F(locate)(a, &next, (int)min_i64(a->lines - begin * V, V), &at[begin & 1]);
-    for (i64 g = begin; g < end; g++) {
-        F(Lines) *following = g + 1 < end ? &at[(g + 1) & 1] : NULL;
-        if (following)
-            F(locate)(a, &next, (int)min_i64(a->lines - (g + 1) * V, V), following);
-        F(run_group)(a, &at[g & 1], following);
+    i64 line = begin * V, limit = min_i64(end * V, a->lines), made = 0, running;
+    place(a, line, &next);
+    for (int turn = 0;; turn ^= 1) {
+        running = made;
+        for (made = 0; line < limit && made < a->together; made++, line += V)
+            F(locate)(a, &next, (int)min_i64(limit - line, V), &at[turn][made]);
+        if (running)
+            F(run_together)(a, at[turn ^ 1], running, at[turn], made);
+        else if (!made)
+            break;
     }
 }
 
@@ -577,7 +581,7 @@ KERNEL_FN void F(run_columns)(const FftPlan *plan, const REAL *x, cell *t, i64 b
                 memcpy(padded, x + 2 * (k * n2 + first), 2 * count * sizeof(REAL));
                 c[k] = F(swap)(F(load_cell)(padded), swapped);
             }
-        cell *r = F(run_passes)(p1, c, d);
+        cell *r = F(run_passes)(p1, c, d, 1);
         const cell *w = (const cell *)plan->twist + g * n1;
         for (i64 k = 0; k < n1; k++)
             t[g * n1 + k] = (cell){FMA(r[k].re, w[k].re, -(r[k].im * w[k].im)), FMA(r[k].re, w[k].im, r[k].im * w[k].re)};
@@ -606,7 +610,7 @@ KERNEL_FN void F(run_rows)(const FftPlan *plan, const cell *t, REAL *y, i64 begi
             for (int i = 0; i < V && j * V + i < n2; i++)
                 c[j * V + i] = (cell){re[i], im[i]};
         }
-        cell *r = F(run_passes)(p2, c, d);
+        cell *r = F(run_passes)(p2, c, d, 1);
         for (i64 k = 0; k < n2; k++) {
             cell v = F(swap)((cell){r[k].re * scale, r[k].im * scale}, swapped);
             REAL *to = y + 2 * (k * n1 + first);
@@ -657,7 +661,7 @@ KERNEL_FN void F(run_line)(const FftPlan *plan, const REAL *x, REAL *y, int swap
         /* one lane: lengths that do not split */
         for (i64 k = 0; k < n; k++)
             room[k] = (cell){(vec){x[2 * k + swapped]}, (vec){x[2 * k + !swapped]}};
-        cell *r = F(run_passes)(plan, room, room + n);
+        cell *r = F(run_passes)(plan, room, room + n, 1);
         for (i64 k = 0; k < n; k++) {
             y[2 * k + swapped] = r[k].re[0] * scale;
             y[2 * k + !swapped] = r[k].im[0] * scale;

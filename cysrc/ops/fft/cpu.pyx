@@ -29,7 +29,7 @@ cdef extern from "fft.h" nogil:
         double scale
         char* scratch
         int64_t worker_bytes, workers, groups, group_lines
-        int far, by_lines
+        int far, together, by_lines
 
 ctypedef int64_t (*length_fn)(const FftPlan*) noexcept nogil
 ctypedef void (*tables_fn)(const FftPlan*, void*, void*, void*) noexcept nogil
