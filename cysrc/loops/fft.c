@@ -194,7 +194,7 @@ void ISA_NAME(fft_plan_free)(FftPlan *plan)
 
 static int add_pass(FftPlan *plan, int radix, int64_t length)
 {
-    int64_t m = length / radix, odd = radix > 5 && radix != 8 ? radix : 0;
+    int64_t m = length / radix, odd = radix > 8 ? radix : 0;
     void *w = new_complex(plan, odd + m * (radix - 1));
     if (!w)
         return 0;
@@ -222,12 +222,10 @@ static int add_pass(FftPlan *plan, int radix, int64_t length)
 static int add_passes(FftPlan *plan)
 {
     int64_t length = plan->n;
-#if VECTOR_BYTES == 64
-    /* eight inputs and their sums fit in 32 registers */
-    for (; length % 8 == 0 && length != 16; length /= 8)
+    /* eight inputs and their sums fit in 32 registers; in 16 they pay where nothing is multiplied */
+    for (; VECTOR_BYTES == 64 ? length % 8 == 0 && length != 16 : length == 8; length /= 8)
         if (!add_pass(plan, 8, length))
             return 0;
-#endif
     for (; length % 4 == 0; length /= 4)
         if (!add_pass(plan, 4, length))
             return 0;

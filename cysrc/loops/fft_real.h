@@ -1,7 +1,7 @@
 /* Fourier transforms of one real type: REAL, F(name), LANES numbers a vector. Included by fft.c.
  *
  * Everything rests on one kernel: V lines at once, one per lane of a vector, by Stockham's self-sorting passes (Stockham 1966; Van Loan,
- * "Computational Frameworks for the FFT", 1.7) of radix 2, 3, 4, 5, 8 and odd primes to 31. A long line by itself becomes such
+ * "Computational Frameworks for the FFT", 1.7) of radix 2, 3, 4, 5, 7, 8 and odd primes to 31. A long line by itself becomes such
  * a batch: as a matrix of n1 rows and n2 columns, columns first, then twiddle factors, then rows (Bailey's four steps). A length with a larger prime
  * factor is a convolution with a chirp of a convenient length (Bluestein). The inverse swaps real and imaginary parts on both ends. */
 
@@ -166,6 +166,30 @@ PASS(pass4, 4, RADIX4)
     UNIT(0, add(add(a, t1), t2)) OUT(1, add(h1, g1)) OUT(2, add(h2, g2)) OUT(3, sub(h2, g2)) OUT(4, sub(h1, g1))
 PASS(pass5, 5, RADIX5)
 
+/* One real or imaginary part of an even and an odd sum. */
+#define SUM7(c, d, e, PART) FMA(e, t3.PART, FMA(d, t2.PART, FMA(c, t1.PART, a0.PART)))
+#define ODD7(c, d, e, PART) FMA(e, u3.PART, FMA(d, u2.PART, (c) * u1.PART))
+#define RADIX7(OUT)                                                                                               \
+    const vec c1 = SPLAT(vec, (REAL)0.62348980185873353053), s1 = SPLAT(vec, (REAL)0.78183148246802980871);       \
+    const vec c2 = SPLAT(vec, (REAL)-0.22252093395631440429), s2 = SPLAT(vec, (REAL)0.97492791218182360702);      \
+    const vec c3 = SPLAT(vec, (REAL)-0.90096886790241912624), s3 = SPLAT(vec, (REAL)0.43388373911755812048);      \
+    cell a0 = IN(0), a1 = IN(1), a2 = IN(2), a3 = IN(3), a4 = IN(4), a5 = IN(5), a6 = IN(6);                      \
+    cell t1 = add(a1, a6), t2 = add(a2, a5), t3 = add(a3, a4), u1 = sub(a1, a6), u2 = sub(a2, a5), u3 = sub(a3, a4); \
+    UNIT(0, add(add(a0, t1), add(t2, t3)))                                                                        \
+    {                                                                                                             \
+        cell h = {SUM7(c1, c2, c3, re), SUM7(c1, c2, c3, im)}, g = {ODD7(s1, s2, s3, im), -ODD7(s1, s2, s3, re)}; \
+        OUT(1, add(h, g)) OUT(6, sub(h, g))                                                                       \
+    }                                                                                                             \
+    {                                                                                                             \
+        cell h = {SUM7(c2, c3, c1, re), SUM7(c2, c3, c1, im)}, g = {ODD7(s2, -s3, -s1, im), -ODD7(s2, -s3, -s1, re)}; \
+        OUT(2, add(h, g)) OUT(5, sub(h, g))                                                                       \
+    }                                                                                                             \
+    {                                                                                                             \
+        cell h = {SUM7(c3, c1, c2, re), SUM7(c3, c1, c2, im)}, g = {ODD7(s3, -s1, s2, im), -ODD7(s3, -s1, s2, re)}; \
+        OUT(3, add(h, g)) OUT(4, sub(h, g))                                                                       \
+    }
+PASS(pass7, 7, RADIX7)
+
 #define RADIX8(OUT)                                                                                               \
     const vec k8 = SPLAT(vec, (REAL)0.70710678118654752440);                                                      \
     cell a0 = IN(0), a1 = IN(1), a2 = IN(2), a3 = IN(3), a4 = IN(4), a5 = IN(5), a6 = IN(6), a7 = IN(7);          \
@@ -234,6 +258,7 @@ KERNEL_FN cell *F(run_passes)(const FftPlan *plan, cell *a, cell *b, i64 s)
         case 3: F(pass3)(a, b, m, s, w); break;
         case 4: F(pass4)(a, b, m, s, w); break;
         case 5: F(pass5)(a, b, m, s, w); break;
+        case 7: F(pass7)(a, b, m, s, w); break;
         case 8: F(pass8)(a, b, m, s, w); break;
         default: F(pass_odd)(a, b, m, s, r, w);
         }
