@@ -14,7 +14,7 @@ enum {
     FFT_TOGETHER_BYTES = 1 << 13, /* in two buffers of as much each, */
     FFT_TOGETHER_LENGTH = 32, /* of lines of this length at most: below the least prime that needs a convolution, which runs one group at a time */
     FFT_FETCH_BYTES = 1 << 14, /* of the lines of a group at most that are fetched while the one before it is computed, */
-    FFT_NEAR_BYTES = 1 << 19,  /* and of an array at most that needs none of that */
+    FFT_NEAR_BYTES = 1 << 19, FFT_MIDDLE_BYTES = 1 << 21, /* arrays of up to so many bytes need none of that, or their input alone */
     FFT_CACHE_BYTES = 1 << 18, /* of the two buffers of a group of contiguous lines: beyond, a line by itself */
 };
 
@@ -379,8 +379,8 @@ void ISA_NAME(fft_prepare)(FftArgs *a)
     a->by_lines = core >= FFT_SHORTEST_SPLIT && (2 * a->lines <= lanes || 2 * core * FFT_CELL_BYTES > FFT_CACHE_BYTES * (contiguous ? 1 : 8));
     int64_t numbers = a->kind == FFT_C2C && a->x_stride == 1 && a->y_stride == 1 ? 0 : a->kind != FFT_C2C && a->n % 2 == 0 ? a->n + 2 : 2 * a->n + 2;
     a->line_cells = (numbers + 2 * lanes - 1) / (2 * lanes);
-    int64_t line_bytes = 2 * a->n * (a->is_double ? 8 : 4);
-    a->far = lanes * line_bytes <= FFT_FETCH_BYTES && a->lines * line_bytes > FFT_NEAR_BYTES;
+    int64_t line_bytes = (a->kind == FFT_C2C ? 2 : 1) * a->n * (a->is_double ? 8 : 4);
+    a->far = lanes * line_bytes > FFT_FETCH_BYTES || a->lines * line_bytes <= FFT_NEAR_BYTES ? 0 : a->lines * line_bytes <= FFT_MIDDLE_BYTES ? 1 : 2;
     a->together = core > FFT_TOGETHER_LENGTH ? 1 : (int)min_i64(FFT_TOGETHER, FFT_TOGETHER_BYTES / FFT_CELL_BYTES / core);
     a->group_lines = a->by_lines ? 1 : lanes;
     a->groups = (a->lines + a->group_lines - 1) / a->group_lines;

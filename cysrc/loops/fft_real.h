@@ -365,8 +365,8 @@ KERNEL_FN void F(fetch)(const FftArgs *a, const F(Lines) *at)
 {
     i64 spectrum = a->kind == FFT_C2C ? 2 * a->n : 2 * (a->n / 2 + 1);
     F(fetch_lines)(a->x, at->x, at->count, at->x_adjacent, a->kind == FFT_R2C ? a->n : spectrum, a->kind == FFT_R2C ? 1 : 2, a->x_stride);
-    if (at->y_adjacent) /* rows are written far apart; what contiguous lines are written to is seen coming */
-        F(fetch_lines)(a->y, at->y, V, 1, a->kind == FFT_C2R ? a->n : spectrum, a->kind == FFT_C2R ? 1 : 2, a->y_stride);
+    if (at->y_adjacent || a->far > 1) /* rows are written far apart */
+        F(fetch_lines)(a->y, at->y, at->count, at->y_adjacent, a->kind == FFT_C2R ? a->n : spectrum, a->kind == FFT_C2R ? 1 : 2, a->y_stride);
 }
 
 /* V contiguous lines of `numbers` numbers <-> vectors of one number of each. Blocks of V numbers; the last one begins so early that it is whole.
@@ -382,10 +382,15 @@ KERNEL_FN void F(load_lines)(const REAL *x, const i64 *offset, i64 numbers, vec 
             v[i / 2 * two + i % 2 * one] = t[i];
         return;
     }
+    const REAL *line[V];
+    vec *to = v;
+    _Pragma("GCC unroll 16") for (int lane = 0; lane < V; lane++) line[lane] = x + offset[lane];
     for (i64 k = 0; k < numbers; k += V) {
-        i64 at = min_i64(k, numbers - V);
-        vec *to = v + (at >> 1) * two + (at & 1) * one;
-        _Pragma("GCC unroll 16") for (int lane = 0; lane < V; lane++) t[lane] = *(const uvec *)(x + offset[lane] + at);
+        if (numbers - k < V) {
+            k = numbers - V;
+            to = v + (k >> 1) * two + (k & 1) * one;
+        }
+        _Pragma("GCC unroll 16") for (int lane = 0; lane < V; lane++) t[lane] = *(const uvec *)(line[lane] + k);
         F(transpose)(t);
         _Pragma("GCC unroll 16") for (int i = 0; i < V; i += 2, to += two) to[0] = t[i], to[one] = t[i + 1];
     }
@@ -403,16 +408,21 @@ KERNEL_FN void F(store_lines)(const vec *v, REAL *y, const i64 *offset, int coun
             F(store_part)(t[lane], y + offset[lane], numbers);
         return;
     }
+    REAL *line[V];
+    const vec *from = v;
+    _Pragma("GCC unroll 16") for (int lane = 0; lane < V; lane++) line[lane] = y + offset[lane];
     for (i64 k = 0; k < numbers; k += V) {
-        i64 at = min_i64(k, numbers - V);
-        const vec *from = v + (at >> 1) * two + (at & 1) * one;
+        if (numbers - k < V) {
+            k = numbers - V;
+            from = v + (k >> 1) * two + (k & 1) * one;
+        }
         _Pragma("GCC unroll 16") for (int i = 0; i < V; i += 2, from += two) t[i] = from[0] * scale, t[i + 1] = from[one] * scale;
         F(transpose)(t);
         if (count == V)
-            _Pragma("GCC unroll 16") for (int lane = 0; lane < V; lane++) *(uvec *)(y + offset[lane] + at) = t[lane];
+            _Pragma("GCC unroll 16") for (int lane = 0; lane < V; lane++) *(uvec *)(line[lane] + k) = t[lane];
         else
             for (int lane = 0; lane < count; lane++)
-                *(uvec *)(y + offset[lane] + at) = t[lane];
+                *(uvec *)(y + offset[lane] + k) = t[lane];
     }
 }
 
