@@ -7,7 +7,7 @@ name, `find("Tensor.add_")` by a public path with the form that stands there.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, KeysView, Mapping
 from functools import cache, reduce
 from typing import TYPE_CHECKING, Any
 
@@ -92,16 +92,36 @@ class Declaration:
         return frozenset(found | ({"view"} if self.view else set()) | ({"nondeterministic_seeded"} if "generator" in self.schema else set()))
 
 
+class _Table(Mapping[str, Declaration]):
+    """All rows by name, each made when it is first asked for: a program that asks for a dozen does not pay for nine hundred."""
+
+    def __init__(self, rows: dict[str, dict[str, Any]]) -> None:
+        self._rows, self._made = rows, dict[str, Declaration]()
+
+    def __getitem__(self, name: str) -> Declaration:
+        made = self._made.get(name)
+        return made if made is not None else self._made.setdefault(name, Declaration(name, self._rows[name]))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._rows
+
+
 @cache
-def _table() -> dict[str, Declaration]:
+def _table() -> _Table:
     from tensorrt_lite._C.declarations import ROWS
 
-    return {name: Declaration(name, what) for name, what in ROWS.items()}
+    return _Table(ROWS)
 
 
-def names() -> Iterator[str]:
+def names() -> KeysView[str]:
     """The names of all rows."""
-    return iter(_table())
+    return _table().keys()
 
 
 def of(name: str) -> Declaration:
@@ -116,7 +136,9 @@ def samples() -> dict[str, str]:
 
 @cache
 def _by_alias() -> dict[str, str]:
-    found = {alias: row.name for row in _table().values() for alias in row.aliases}
+    from tensorrt_lite._C.declarations import ROWS
+
+    found = {alias: name for name, what in ROWS.items() for alias in what.get("aliases", ())}
     found["logsigmoid"] = "log_sigmoid"  # nn.functional calls it so
     return found | {"special_expit": "sigmoid", "special_gammainc": "igamma", "special_gammaincc": "igammac", "special_gammaln": "lgamma", "special_multigammaln": "mvlgamma", "special_psi": "digamma"}
 
