@@ -10,6 +10,7 @@ resident before them.
 from __future__ import annotations
 
 import argparse
+import compileall
 import json
 import math
 import os
@@ -39,6 +40,11 @@ class Run:
     score: str
     value: float
     pictures: int
+
+
+def compile_package() -> None:
+    """Bytecode of the package, as an installation writes it: PyTorch's is there, and with PYTHONDONTWRITEBYTECODE each process would compile a checkout's sources anew."""
+    compileall.compile_dir(str(ROOT / "tensorrt_lite"), quiet=1)
 
 
 def programs() -> list[str]:
@@ -105,6 +111,7 @@ def start(library: str, names: list[str], steps: dict[str, int], out: Path) -> s
 
 def run_both(names: list[str], steps: dict[str, int], out: Path, in_turns: bool = False) -> None:
     """Runs the programs with both libraries into `out/<library>/<name>`, which `read_run` reads. RuntimeError where a library's process fails."""
+    compile_package()
     started: list[subprocess.Popen[str]] = []
     try:
         for library in (OURS, THEIRS):

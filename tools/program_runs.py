@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tools.example_runs import BEGIN, END, EXAMPLES, OURS, ROOT, THEIRS, geometric_mean
+from tools.example_runs import BEGIN, END, EXAMPLES, OURS, ROOT, THEIRS, compile_package, geometric_mean
 from tools.example_runs import programs as examples
 
 TUTORIALS = ROOT / "tests" / "programs"
@@ -182,6 +182,7 @@ def main(argv: list[str] | None = None) -> int:
     if options.forked:
         run_forked(list(chosen.values()), options.forked)
         return 0
+    compile_package()
     rows: dict[str, Any] = {}
     lines = [
         "| program | CPU time, s | PyTorch's | ratio | peak, MB | PyTorch's | end, MB | PyTorch's | numbers differ by |",
