@@ -36,6 +36,9 @@ def sdpa_kernel(backends: list[SDPBackend] | SDPBackend, set_priority: bool = Fa
     if not isinstance(chosen, list) or not all(isinstance(b, SDPBackend) for b in chosen):
         raise TypeError(f"Backend must be an instance of SDPBackend or a list of SDPBackend instances, got {type(backends).__name__}")
     with _cuda.sdp_kernel(
-        SDPBackend.FLASH_ATTENTION in chosen, SDPBackend.MATH in chosen, SDPBackend.EFFICIENT_ATTENTION in chosen, SDPBackend.CUDNN_ATTENTION in chosen
+        SDPBackend.FLASH_ATTENTION in chosen,
+        SDPBackend.MATH in chosen,
+        SDPBackend.EFFICIENT_ATTENTION in chosen,
+        SDPBackend.CUDNN_ATTENTION in chosen,
     ):
         yield {}
