@@ -8,6 +8,7 @@ from typing import Any
 
 from tensorrt_lite import _ops
 from tensorrt_lite._C.core.device import device as _device
+from tensorrt_lite._C.core.dtype import get_default_dtype
 from tensorrt_lite._C.core.storage import Storage as UntypedStorage
 from tensorrt_lite._checkpoint.names import STORAGE_OF_DTYPE, dtype_name, dtype_named
 
@@ -59,6 +60,15 @@ class TypedStorage:
         """Elements of a mapped file; see `UntypedStorage.from_file`."""
         dtype = dtype_named("float32") if dtype is None else dtype
         return cls._of(UntypedStorage.from_file(filename, shared, size * dtype.itemsize), dtype)
+
+    @classmethod
+    def from_buffer(cls, *args: Any, dtype: Any = None, device: Any = None, **kwargs: Any) -> TypedStorage:
+        """(buffer, byte_order, count=-1, offset=0): a copy of the elements behind `offset` bytes; see `UntypedStorage.from_buffer`. dtype: float32 where it is None."""
+        warn_once(2)
+        if device is not None and _device(device).type != "cpu":
+            raise RuntimeError(f"TypedStorage.from_buffer: Not available for device {_device(device).type}")
+        dtype = get_default_dtype() if dtype is None else dtype
+        return cls._of(UntypedStorage.from_buffer(*args, dtype=dtype, **kwargs), dtype)
 
     def _flat(self) -> Any:
         """A tensor of the elements."""
@@ -146,6 +156,30 @@ class TypedStorage:
         """This storage in host memory: itself, or a copy."""
         return self._to(device="cpu")
 
+    def to(self, *, device: Any, non_blocking: bool = False) -> TypedStorage:
+        """This storage on a device: itself, or a copy."""
+        return self._to(device=device)
+
+    def get_device(self) -> int | None:
+        """The device's index, None on the CPU."""
+        return self.device.index
+
+    def resizable(self) -> bool:
+        """Whether `resize_` may change the size."""
+        return self._untyped_storage.resizable()
+
+    @property
+    def is_sparse(self) -> bool:
+        return False
+
+    def is_pinned(self, device: Any = None) -> bool:
+        """Whether the elements lie in page-locked memory."""
+        return self._untyped_storage.is_pinned(device)
+
+    def pin_memory(self, device: Any = None) -> TypedStorage:
+        """The elements in page-locked memory."""
+        return self._of(self._untyped_storage.pin_memory(device), self.dtype)
+
     def cuda(self, device: Any = None, non_blocking: bool = False) -> TypedStorage:
         """This storage on a CUDA device: itself, or a copy."""
         return self._to(device="cuda" if device is None else _device("cuda", device) if isinstance(device, int) else device)
@@ -198,7 +232,8 @@ class TypedStorage:
 
     def __repr__(self) -> str:
         head = "".join(f" {value}\n" for value in self.tolist()) if self.device.type != "meta" else "...\n"
-        return f"{head}[{__name__.partition('.')[0]}.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {len(self)}]"
+        home = type(self).__module__  # torch.storage while the alias is in force
+        return f"{head}[{home if home.startswith('torch.') else 'tensorrt_lite.storage'}.TypedStorage(dtype={self.dtype}, device={self.device}) of size {len(self)}]"
 
     __str__ = __repr__
 
@@ -217,7 +252,8 @@ def _conversion(name: str) -> Any:
 
 for _method, _dtype in {
     "double": "float64", "float": "float32", "half": "float16", "bfloat16": "bfloat16", "long": "int64", "int": "int32", "short": "int16", "char": "int8",
-    "byte": "uint8", "bool": "bool", "complex_double": "complex128", "complex_float": "complex64",
+    "byte": "uint8", "bool": "bool", "complex_double": "complex128", "complex_float": "complex64", "float8_e5m2": "float8_e5m2", "float8_e4m3fn": "float8_e4m3fn",
+    "float8_e5m2fnuz": "float8_e5m2fnuz", "float8_e4m3fnuz": "float8_e4m3fnuz",
 }.items():  # fmt: skip
     _convert = _conversion(_dtype)
     _convert.__name__ = _method
@@ -252,6 +288,14 @@ class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):
     def from_file(cls, filename: Any, shared: bool = False, size: int = 0, **kwargs: Any) -> TypedStorage:
         """Elements of a mapped file; see `UntypedStorage.from_file`."""
         return TypedStorage.from_file(filename, shared, size, dtype=cls.dtype)
+
+    @classmethod
+    def from_buffer(cls, *args: Any, **kwargs: Any) -> TypedStorage:
+        """A copy of a buffer's elements; see `UntypedStorage.from_buffer`. RuntimeError for `dtype` and `device`."""
+        for name in ("dtype", "device"):
+            if kwargs.get(name) is not None or name == "dtype" and len(args) == 5:
+                raise RuntimeError(f"from_buffer: '{name}' can only be specified in UntypedStorage.from_buffer and TypedStorage.from_buffer")
+        return TypedStorage.from_buffer(*args, **kwargs, dtype=cls.dtype)
 
 
 def legacy_class(name: str) -> type:

@@ -32,6 +32,18 @@ cdef extern from *:
     void trt_give_back_pages(char* begin, char* end)
 
 
+cdef object _conversions = None
+
+
+cdef object conversions():
+    """What storages do by means of tensors, imported on first use."""
+    global _conversions
+    if _conversions is None:
+        from importlib import import_module
+        _conversions = import_module("tensorrt_lite._storage_conversions")
+    return _conversions
+
+
 cdef dict _added = {}                # {name: method or property that a custom device has given to storages}
 
 
@@ -209,6 +221,108 @@ cdef class Storage:
         for i in positions:
             if i < self.length:                      # an index or a value may have run Python
                 (<unsigned char*>bytes_of(self))[i] = byte
+
+    @staticmethod
+    def from_buffer(*args, **kwargs):
+        """from_buffer(buffer, byte_order, count=-1, offset=0, *, dtype): a copy of the elements behind `offset` bytes, in this machine's order. ValueError where the
+        bytes are no whole number of elements or fewer than `count` of them."""
+        return conversions().from_buffer(*args, **kwargs)
+
+    def byteswap(self, dtype):
+        """Swap the bytes of each element in place, of complex ones those of each part."""
+        conversions().byteswap(self, dtype)
+
+    def new(self):
+        """An empty storage."""
+        return new_storage(0)
+
+    def get_device(self):
+        """The device's index, None on the CPU."""
+        return self.device.index
+
+    @property
+    def is_sparse(self):
+        return False
+
+    @property
+    def is_sparse_csr(self):
+        return False
+
+    def to(self, *, device, non_blocking=False):
+        """The storage itself where it is on the device, else a copy there."""
+        return conversions().moved(self, device, non_blocking)
+
+    def cpu(self):
+        """The storage itself on the CPU, else a copy there."""
+        return self if self.device_type == DEV_CPU else conversions().moved(self, "cpu")
+
+    def cuda(self, device=None, non_blocking=False):
+        """The storage on a CUDA device: itself, or a copy."""
+        return conversions().moved(self, "cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device, non_blocking)
+
+    def is_pinned(self, device=None):
+        """Whether the bytes lie in page-locked memory."""
+        return conversions().elements(self).is_pinned(device)
+
+    def pin_memory(self, device=None):
+        """A copy in page-locked memory; itself where it is there. TypeError beyond the CPU."""
+        if self.device_type != DEV_CPU:
+            raise TypeError(f"cannot pin '{self.type()}' only CPU memory can be pinned")
+        return conversions().elements(self).pin_memory(device).untyped_storage()
+
+    def type(self, dtype=None, non_blocking=False):
+        """The name of the storage's class. Storages of other classes have dtypes: NotImplementedError for `dtype`."""
+        if dtype is not None:
+            raise NotImplementedError("UntypedStorage.type(dtype): bytes have no dtype; use TypedStorage(wrap_storage=storage, dtype=...).type(dtype)")
+        return f"torch.{'' if self.device_type == DEV_CPU else self.device.type + '.'}storage.UntypedStorage"
+
+    def double(self):
+        return conversions().converted(self, "float64")
+
+    def float(self):
+        return conversions().converted(self, "float32")
+
+    def half(self):
+        return conversions().converted(self, "float16")
+
+    def bfloat16(self):
+        return conversions().converted(self, "bfloat16")
+
+    def long(self):
+        return conversions().converted(self, "int64")
+
+    def int(self):
+        return conversions().converted(self, "int32")
+
+    def short(self):
+        return conversions().converted(self, "int16")
+
+    def char(self):
+        return conversions().converted(self, "int8")
+
+    def byte(self):
+        return conversions().converted(self, "uint8")
+
+    def bool(self):
+        return conversions().converted(self, "bool")
+
+    def complex_double(self):
+        return conversions().converted(self, "complex128")
+
+    def complex_float(self):
+        return conversions().converted(self, "complex64")
+
+    def float8_e5m2(self):
+        return conversions().converted(self, "float8_e5m2")
+
+    def float8_e4m3fn(self):
+        return conversions().converted(self, "float8_e4m3fn")
+
+    def float8_e5m2fnuz(self):
+        return conversions().converted(self, "float8_e5m2fnuz")
+
+    def float8_e4m3fnuz(self):
+        return conversions().converted(self, "float8_e4m3fnuz")
 
     def clone(self):
         cdef Storage s
