@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "tensorrt_lite" / "compat"
 USED = ROOT / "tests" / "compat" / "package_names.tsv"
 # PyTorch's own tools and tests, which no program imports.
+_PRIVATE = tuple(f"utils.data._utils{part}" for part in ("", ".collate", ".fetch", ".pin_memory", ".worker"))  # that are here under the same names, and that programs import
 _LEFT_OUT = ("testing._internal", "utils.hipify", "utils.benchmark.examples", "distributed.flight_recorder", "utils.data.datapipes.gen_pyi")
 
 
@@ -89,6 +90,7 @@ def main() -> int:
     used = used_names()
     wanted = {""} | {m for m in everything if not is_private(m) and not m.startswith(_LEFT_OUT)}
     wanted |= {path for owner, names in used.items() for path in (owner, *(f"{owner}.{n}".strip(".") for n in names)) if path in everything}
+    wanted |= set(_PRIVATE)
     ours: dict[str, ModuleType | None] = {}
     theirs: dict[str, ModuleType] = {}
     homes: dict[tuple[str, str], str] = {}

@@ -83,8 +83,8 @@ def collate(batch: Any, *, collate_fn_map: dict[Any, Callable[..., Any]] | None 
             function = next((fn for base, fn in collate_fn_map.items() if isinstance(elem, base)), None)
         if function is not None:
             return function(batch, collate_fn_map=collate_fn_map)
-        if _is_numpy(kind) and collate_fn_map is default_collate_fn_map:
-            return _collate_numpy(batch)
+        if _is_numpy(kind) and trt.Tensor in collate_fn_map:  # the default map, or one made of it; NumPy's classes are no keys, which would import it
+            return (collate_numpy_array_fn if kind.__name__ == "ndarray" else collate_numpy_scalar_fn)(batch, collate_fn_map=collate_fn_map)
 
     def inner(samples: Any) -> Any:
         return collate(samples, collate_fn_map=collate_fn_map)
@@ -101,38 +101,40 @@ def collate(batch: Any, *, collate_fn_map: dict[Any, Callable[..., Any]] | None 
     raise TypeError(_MESSAGE.format(kind))
 
 
-def _collate_tensor(batch: Any, *, collate_fn_map: Any = None) -> Any:
+def collate_tensor_fn(batch: Any, *, collate_fn_map: Any = None) -> Any:
     elem = batch[0]
     same = all(type(t) is trt.Tensor and t.dtype is elem.dtype and t.shape == elem.shape and not t.requires_grad for t in batch)
     return trt.stack(list(batch), 0, out=batch_memory(elem, (len(batch), *elem.shape)) if same else None)
 
 
-def _collate_float(batch: Any, *, collate_fn_map: Any = None) -> Any:
+def collate_float_fn(batch: Any, *, collate_fn_map: Any = None) -> Any:
     return trt.tensor(batch, dtype=trt.float64)
 
 
-def _collate_int(batch: Any, *, collate_fn_map: Any = None) -> Any:
+def collate_int_fn(batch: Any, *, collate_fn_map: Any = None) -> Any:
     return trt.tensor(batch)
 
 
-def _collate_str(batch: Any, *, collate_fn_map: Any = None) -> Any:
+def collate_str_fn(batch: Any, *, collate_fn_map: Any = None) -> Any:
     return batch
 
 
-def _collate_numpy(batch: Any) -> Any:
-    if type(batch[0]).__name__ == "ndarray":
-        if _holds_text(batch[0]):
-            raise TypeError(_MESSAGE.format(batch[0].dtype))
-        return _collate_tensor([trt.as_tensor(array) for array in batch])
+def collate_numpy_array_fn(batch: Any, *, collate_fn_map: Any = None) -> Any:
+    if _holds_text(batch[0]):
+        raise TypeError(_MESSAGE.format(batch[0].dtype))
+    return collate([trt.as_tensor(array) for array in batch], collate_fn_map=collate_fn_map)
+
+
+def collate_numpy_scalar_fn(batch: Any, *, collate_fn_map: Any = None) -> Any:
     return trt.as_tensor(batch)
 
 
 default_collate_fn_map: dict[Any, Callable[..., Any]] = {
-    trt.Tensor: _collate_tensor,
-    float: _collate_float,
-    int: _collate_int,
-    str: _collate_str,
-    bytes: _collate_str,
+    trt.Tensor: collate_tensor_fn,
+    float: collate_float_fn,
+    int: collate_int_fn,
+    str: collate_str_fn,
+    bytes: collate_str_fn,
 }
 
 
