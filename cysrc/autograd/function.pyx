@@ -227,7 +227,7 @@ cdef object finish_output(FunctionNode ctx, object y, int i, tuple inputs, bint 
         return t
     if is_input and modified:
         if t.requires_grad and t.grad_fn_ is None:
-            raise hinted("leaf", RuntimeError("a leaf Variable that requires grad is being used in an in-place operation."))
+            raise hinted("leaf", RuntimeError("a leaf Variable that requires grad has been used in an in-place operation."))
         rebase_history(t, ctx)
         if i and t.base is None:
             t.output_nr = i

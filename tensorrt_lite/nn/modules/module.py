@@ -557,6 +557,18 @@ class Module(StateDictMixin):
         """Moves parameters and buffers to a CUDA device."""
         return self._apply(lambda t: t.cuda(device))
 
+    def xpu(self: T, device: Any = None) -> T:
+        """Moves parameters and buffers to Intel's GPUs, which are not here: the error of `Tensor.to("xpu")` where there is one to move."""
+        return self._apply(lambda t: t.to("xpu" if device is None else device))
+
+    def mtia(self: T, device: Any = None) -> T:
+        """Moves parameters and buffers to Meta's accelerators, which are not here: the error of `Tensor.to("mtia")` where there is one to move."""
+        return self._apply(lambda t: t.to("mtia" if device is None else device))
+
+    def ipu(self: T, device: Any = None) -> T:
+        """Moves parameters and buffers to Graphcore's processors, which are not here: the error of `Tensor.to("ipu")` where there is one to move."""
+        return self._apply(lambda t: t.to("ipu" if device is None else device))
+
     def type(self: T, dst_type: Any) -> T:
         """Converts all parameters and buffers to `dst_type`."""
         return self._apply(lambda t: t.type(dst_type))

@@ -152,6 +152,23 @@ class RNNBase(Module):
         if tuple(hx.shape) != expected:
             raise RuntimeError(msg.format(expected, list(hx.shape)))
 
+    def get_expected_hidden_size(self, input: Any, batch_sizes: Any) -> tuple[int, int, int]:
+        """The shape of the hidden state for a batch: (layers * directions, N, width). input: as in `forward`, or a packed sequence's data with its batch_sizes."""
+        return self._expected_size(input, batch_sizes, self.proj_size or self.hidden_size)
+
+    def _expected_size(self, input: Any, batch_sizes: Any, width: int) -> tuple[int, int, int]:
+        batch = int(batch_sizes[0]) if batch_sizes is not None else input.size(0 if self.batch_first else 1)
+        return self.num_layers * self._directions, batch, width
+
+    def check_forward_args(self, input: Any, hidden: Any, batch_sizes: Any) -> None:
+        """Raises unless input and hidden state have the shapes that `forward` takes."""
+        self.check_input(input, batch_sizes)
+        self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
+
+    def permute_hidden(self, hx: Any, permutation: Any) -> Any:
+        """The hidden state with its sequences in the order of a permutation; itself for None."""
+        return hx if permutation is None else hx.index_select(1, permutation)
+
     def _initial_state(self, input: Any, hx: Any, batched: bool, batch: int) -> tuple[Any, ...]:
         """The given state checked, or zeros: (hidden,) or (hidden, cell), each (layers * directions, N, width)."""
         widths = [self.proj_size or self.hidden_size]
@@ -314,6 +331,20 @@ class LSTM(RNNBase):
             device,
             dtype,
         )
+
+    def get_expected_cell_size(self, input: Any, batch_sizes: Any) -> tuple[int, int, int]:
+        """The shape of the cell state for a batch: (layers * directions, N, hidden_size)."""
+        return self._expected_size(input, batch_sizes, self.hidden_size)
+
+    def check_forward_args(self, input: Any, hidden: Any, batch_sizes: Any) -> None:
+        """Raises unless input, hidden and cell state have the shapes that `forward` takes."""
+        self.check_input(input, batch_sizes)
+        self.check_hidden_size(hidden[0], self.get_expected_hidden_size(input, batch_sizes), "Expected hidden[0] size {}, got {}")
+        self.check_hidden_size(hidden[1], self.get_expected_cell_size(input, batch_sizes), "Expected hidden[1] size {}, got {}")
+
+    def permute_hidden(self, hx: Any, permutation: Any) -> Any:
+        """Hidden and cell state with their sequences in the order of a permutation; themselves for None."""
+        return hx if permutation is None else tuple(t.index_select(1, permutation) for t in hx)
 
 
 class GRU(RNNBase):

@@ -52,14 +52,32 @@ class DataParallel(Module):
         if not self.device_ids:
             return self.module(*inputs, **kwargs)
         _check_place(self.module, self.src_device_obj)
-        args, named = scatter_kwargs(inputs, kwargs, self.device_ids, self.dim)
+        args, named = self.scatter(inputs, kwargs, self.device_ids)
         if not args:
             args, named = ((),), ({},)
         if len(self.device_ids) == 1:
             return self.module(*args[0], **named[0])
-        replicas = replicate(self.module, self.device_ids[: len(args)], not trt.is_grad_enabled())
-        outputs = parallel_apply(replicas, args, named, self.device_ids[: len(replicas)])
-        return gather(outputs, self.output_device, self.dim)
+        replicas = self.replicate(self.module, self.device_ids[: len(args)])
+        outputs = self.parallel_apply(replicas, args, named)
+        return self.gather(outputs, self.output_device)
+
+    # the steps of forward, which subclasses replace
+
+    def scatter(self, inputs: Any, kwargs: Any, device_ids: Any) -> Any:
+        """The arguments and keyword arguments of each device: tensors in chunks along `dim`."""
+        return scatter_kwargs(inputs, kwargs, device_ids, self.dim)
+
+    def replicate(self, module: Module, device_ids: Any) -> Any:
+        """The module on each device."""
+        return replicate(module, device_ids, not trt.is_grad_enabled())
+
+    def parallel_apply(self, replicas: Any, inputs: Any, kwargs: Any) -> Any:
+        """What each copy gives for its arguments, in threads of their own."""
+        return parallel_apply(replicas, inputs, kwargs, self.device_ids[: len(replicas)])
+
+    def gather(self, outputs: Any, output_device: Any) -> Any:
+        """The outputs joined along `dim` on one device."""
+        return gather(outputs, output_device, self.dim)
 
 
 def _check_place(module: Module, place: Any) -> None:

@@ -60,6 +60,14 @@ class PackedSequence(namedtuple("PackedSequence", ["data", "batch_sizes", "sorte
             )
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
+    def is_pinned(self) -> bool:
+        """Whether the data lies in page-locked memory."""
+        return self.data.is_pinned()
+
+    def pin_memory(self) -> PackedSequence:
+        """The sequence in page-locked memory."""
+        return type(self)(*(None if t is None else t.pin_memory() for t in self))
+
     def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
         """The sequence with its data converted; permutations follow to the data's device."""
         data = self.data.to(*args, **kwargs)
@@ -68,13 +76,50 @@ class PackedSequence(namedtuple("PackedSequence", ["data", "batch_sizes", "sorte
         permutations = [None if index is None else index.to(data.device) for index in self[2:]]
         return type(self)(data, self.batch_sizes, *permutations)
 
-    def cpu(self) -> PackedSequence:
-        """The sequence on the CPU."""
-        return self.to("cpu")
+    def cpu(self, *args: Any, **kwargs: Any) -> PackedSequence:
+        """The sequence on the CPU, with the other arguments of `to`."""
+        return self._on("cpu", args, kwargs)
 
-    def cuda(self) -> PackedSequence:
-        """The sequence on the current CUDA device."""
-        return self.to("cuda")
+    def cuda(self, *args: Any, **kwargs: Any) -> PackedSequence:
+        """The sequence on the current CUDA device, or on that which the arguments of `to` name."""
+        return self._on("cuda", args, kwargs)
+
+    def _on(self, kind: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> PackedSequence:
+        """`to` with these arguments, and with a device of this kind where they lead to another."""
+        there = self.data.new_empty(0).to(*args, **kwargs).device.type == kind
+        return self.to(*args, **kwargs) if there else self.to(*args, **{**kwargs, "device": kind})
+
+    def double(self) -> PackedSequence:
+        """The sequence in float64."""
+        return self.to(dtype=trt.float64)
+
+    def float(self) -> PackedSequence:
+        """The sequence in float32."""
+        return self.to(dtype=trt.float32)
+
+    def half(self) -> PackedSequence:
+        """The sequence in float16."""
+        return self.to(dtype=trt.float16)
+
+    def long(self) -> PackedSequence:
+        """The sequence in int64."""
+        return self.to(dtype=trt.int64)
+
+    def int(self) -> PackedSequence:
+        """The sequence in int32."""
+        return self.to(dtype=trt.int32)
+
+    def short(self) -> PackedSequence:
+        """The sequence in int16."""
+        return self.to(dtype=trt.int16)
+
+    def char(self) -> PackedSequence:
+        """The sequence in int8."""
+        return self.to(dtype=trt.int8)
+
+    def byte(self) -> PackedSequence:
+        """The sequence in uint8."""
+        return self.to(dtype=trt.uint8)
 
     @property
     def is_cuda(self) -> bool:
