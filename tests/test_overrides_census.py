@@ -23,6 +23,8 @@ UNASKED = {
         autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache get_autocast_cpu_dtype get_autocast_dtype get_autocast_gpu_dtype
         is_autocast_cache_enabled is_autocast_cpu_enabled set_autocast_cache_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled set_autocast_dtype
         set_autocast_enabled set_autocast_gpu_dtype
+        get_autocast_ipu_dtype get_autocast_xla_dtype is_autocast_ipu_enabled is_autocast_xla_enabled set_autocast_ipu_dtype set_autocast_ipu_enabled
+        set_autocast_xla_dtype set_autocast_xla_enabled
         is_deterministic_algorithms_warn_only_enabled get_device_module is_grad_enabled is_inference_mode_enabled is_storage is_tensor load manual_seed printoptions
         promote_types save seed set_default_device set_default_dtype set_default_tensor_type set_deterministic_debug_mode
         set_float32_matmul_precision set_flush_denormal set_num_interop_threads set_num_threads set_printoptions set_rng_state to_dlpack typename

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ __all__ = [
     "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache", "get_autocast_cpu_dtype", "get_autocast_dtype",
     "get_autocast_gpu_dtype", "is_autocast_cache_enabled", "is_autocast_cpu_enabled", "is_autocast_enabled", "set_autocast_cache_enabled",
     "set_autocast_cpu_dtype", "set_autocast_cpu_enabled", "set_autocast_dtype", "set_autocast_enabled", "set_autocast_gpu_dtype",
+    "get_autocast_ipu_dtype", "get_autocast_xla_dtype", "is_autocast_ipu_enabled", "is_autocast_xla_enabled",
+    "set_autocast_ipu_dtype", "set_autocast_ipu_enabled", "set_autocast_xla_dtype", "set_autocast_xla_enabled",
 ]  # fmt: skip
 
 DEVICES = {"cpu": 0, "cuda": 1}  # and custom devices, from their registration on
@@ -24,6 +27,17 @@ DEVICES = {"cpu": 0, "cuda": 1}  # and custom devices, from their registration o
 
 # Kinds of devices that PyTorch casts for and that are not here, with the dtype it names.
 _ELSEWHERE = {"mps": "float16", "xpu": "float16", "mtia": "float16", "ipu": "float16", "hpu": "bfloat16", "xla": "bfloat16", "maia": "bfloat16"}
+
+
+class _Settings(threading.local):
+    """What a thread has set for kinds of devices that are not here: it can be asked for, and casts nothing."""
+
+    def __init__(self) -> None:
+        self.enabled: set[str] = set()
+        self.dtypes: dict[str, dtype] = {}
+
+
+_elsewhere = _Settings()
 
 
 def is_available(device_type: str) -> bool:
@@ -43,9 +57,9 @@ def _deprecated(old: str, new: str) -> None:
 
 
 def is_autocast_enabled(device_type: str | None = None) -> bool:
-    """Whether autocast is on in this thread for a device type; without one for CUDA. False for kinds of devices that only PyTorch has."""
+    """Whether autocast is on in this thread for a device type; without one for CUDA."""
     if device_type in _ELSEWHERE:
-        return False
+        return device_type in _elsewhere.enabled
     return bool(_autocast.is_enabled(1 if device_type is None else _index("is_autocast_enabled", device_type)))
 
 
@@ -55,13 +69,16 @@ def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -
         device_type, enabled = "cuda", device_type  # type: ignore[assignment]
     if not isinstance(enabled, bool):
         raise TypeError(f"set_autocast_enabled(): argument 'enabled' must be bool, not {type(enabled).__name__}")
+    if device_type in _ELSEWHERE:
+        (_elsewhere.enabled.add if enabled else _elsewhere.enabled.discard)(device_type)
+        return
     _autocast.set_enabled(_index("set_autocast_enabled", device_type), enabled)
 
 
 def get_autocast_dtype(device_type: str) -> dtype:
     """The lower precision of a device type: bfloat16 on the CPU, float16 elsewhere, unless this thread has set another."""
     if device_type in _ELSEWHERE:
-        return _dtype_by_name(_ELSEWHERE[device_type])  # type: ignore[no-any-return]
+        return _elsewhere.dtypes.get(device_type) or _dtype_by_name(_ELSEWHERE[device_type])
     return _autocast.get_dtype(_index("get_autocast_dtype", device_type))  # type: ignore[no-any-return]
 
 
@@ -69,6 +86,9 @@ def set_autocast_dtype(device_type: str, dtype: dtype) -> None:
     """Set the lower precision of a device type in this thread."""
     if not isinstance(dtype, _dtype):
         raise TypeError(f"set_autocast_dtype(): argument 'dtype' (position 2) must be tensorrt_lite.dtype, not {type(dtype).__name__}")
+    if device_type in _ELSEWHERE:
+        _elsewhere.dtypes[device_type] = dtype
+        return
     _autocast.set_dtype(_index("set_autocast_dtype", device_type), dtype)
 
 
@@ -116,3 +136,51 @@ def set_autocast_gpu_dtype(dtype: dtype) -> None:
     """Deprecated: ``set_autocast_dtype('cuda', dtype)``."""
     _deprecated("set_autocast_gpu_dtype(dtype)", "set_autocast_dtype('cuda', dtype)")
     set_autocast_dtype("cuda", dtype)
+
+
+def is_autocast_ipu_enabled() -> bool:
+    """Deprecated: ``is_autocast_enabled('ipu')``."""
+    _deprecated("is_autocast_ipu_enabled()", "is_autocast_enabled('ipu')")
+    return is_autocast_enabled("ipu")
+
+
+def set_autocast_ipu_enabled(enabled: bool) -> None:
+    """Deprecated: ``set_autocast_enabled('ipu', enabled)``."""
+    _deprecated("set_autocast_ipu_enabled(enabled)", "set_autocast_enabled('ipu', enabled)")
+    set_autocast_enabled("ipu", enabled)
+
+
+def get_autocast_ipu_dtype() -> dtype:
+    """Deprecated: ``get_autocast_dtype('ipu')``."""
+    _deprecated("get_autocast_ipu_dtype()", "get_autocast_dtype('ipu')")
+    return get_autocast_dtype("ipu")
+
+
+def set_autocast_ipu_dtype(dtype: dtype) -> None:
+    """Deprecated: ``set_autocast_dtype('ipu', dtype)``."""
+    _deprecated("set_autocast_ipu_dtype(dtype)", "set_autocast_dtype('ipu', dtype)")
+    set_autocast_dtype("ipu", dtype)
+
+
+def is_autocast_xla_enabled() -> bool:
+    """Deprecated: ``is_autocast_enabled('xla')``."""
+    _deprecated("is_autocast_xla_enabled()", "is_autocast_enabled('xla')")
+    return is_autocast_enabled("xla")
+
+
+def set_autocast_xla_enabled(enabled: bool) -> None:
+    """Deprecated: ``set_autocast_enabled('xla', enabled)``."""
+    _deprecated("set_autocast_xla_enabled(enabled)", "set_autocast_enabled('xla', enabled)")
+    set_autocast_enabled("xla", enabled)
+
+
+def get_autocast_xla_dtype() -> dtype:
+    """Deprecated: ``get_autocast_dtype('xla')``."""
+    _deprecated("get_autocast_xla_dtype()", "get_autocast_dtype('xla')")
+    return get_autocast_dtype("xla")
+
+
+def set_autocast_xla_dtype(dtype: dtype) -> None:
+    """Deprecated: ``set_autocast_dtype('xla', dtype)``."""
+    _deprecated("set_autocast_xla_dtype(dtype)", "set_autocast_dtype('xla', dtype)")
+    set_autocast_dtype("xla", dtype)

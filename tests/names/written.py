@@ -345,6 +345,19 @@ case("torch", "set_autocast_cpu_enabled", lambda m, f: (f(True), m.is_autocast_c
 case("torch", "set_autocast_cache_enabled", lambda m, f: (f(False), m.is_autocast_cache_enabled(), f(True)))
 case("torch", "set_autocast_dtype", lambda m, f: (f("cpu", m.float16), m.get_autocast_dtype("cpu"), f("cpu", m.bfloat16)))
 case("torch", "set_autocast_cpu_dtype", lambda m, f: (f(m.float16), m.get_autocast_cpu_dtype(), f(m.bfloat16)))
+case("torch", "get_autocast_ipu_dtype get_autocast_xla_dtype is_autocast_ipu_enabled is_autocast_xla_enabled", lambda m, f: f())
+for _kind, _before in (("ipu", "float16"), ("xla", "bfloat16")):
+    case("torch", f"set_autocast_{_kind}_dtype", lambda m, f, k=_kind, b=_before: (f(m.float64), m.get_autocast_dtype(k), f(getattr(m, b)), m.get_autocast_dtype(k)))
+    case("torch", f"set_autocast_{_kind}_enabled", lambda m, f, k=_kind: (f(True), m.is_autocast_enabled(k), f(False), m.is_autocast_enabled(k)))
+
+
+def _updated_statistics(m: Any, f: Any) -> Any:
+    x = m.arange(60.0).reshape(4, 3, 5).cos()
+    mean, var = m.tensor([1.0, 2.0, 3.0]), m.tensor([3.0, 2.0, 1.0])
+    return f(x, mean, var, 0.1), mean, var, f(x[:, :, 0], None, None, 0.5)
+
+
+case("torch", "batch_norm_update_stats", _updated_statistics)
 case("torch", "set_autocast_gpu_dtype", lambda m, f: (f(m.bfloat16), m.get_autocast_gpu_dtype(), f(m.float16)))
 case(
     "torch",
