@@ -42,12 +42,18 @@ class _Base:
 class _Step:
     """A view: how it is made of its parent's value, and how a new value of it makes one of the parent's."""
 
-    __slots__ = ("args", "function", "index", "kwargs", "name")
+    __slots__ = ("args", "function", "index", "kwargs", "layout", "name")
 
-    def __init__(self, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], index: int | None) -> None:
+    def __init__(self, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], index: int | None, of: Tensor) -> None:
         self.name, self.function, self.args, self.kwargs, self.index = name, function, args, kwargs, index
+        self.layout = (of.stride(), of.storage_offset()) if name == "as_strided" else None
 
     def __call__(self, parent: Tensor) -> Tensor:
+        if self.layout is not None:  # memory is addressed: the value must lie as what it stands for, and may begin elsewhere
+            strides, begin = self.layout
+            size, stride, start = (*self.args, self.kwargs.get("storage_offset"))[:3]
+            moved = parent.storage_offset() - begin
+            return self.function(_lying(parent, strides), size, stride, None if start is None else start + moved)
         made = self.function(parent, *self.args, **self.kwargs)
         return made if self.index is None else made[self.index]
 
@@ -104,13 +110,13 @@ class FunctionalTensor(trt.Tensor):
 
     @staticmethod
     def make(base: _Base, chain: tuple[_Step, ...], value: Tensor, like: Tensor | None = None) -> FunctionalTensor:
-        """One that views `base` through `chain`, whose value is now `value`; with the strides of `like`, else of the value."""
-        strides = value.stride() if like is None else like.stride()
+        """One that views `base` through `chain`, whose value is now `value`; with the strides and the offset of `like`, else of the value."""
+        like = value if like is None else like
         modes = python_key.mode_stack()  # which are not asked for a tensor without memory
         python_key.set_modes(())
         try:
             made: FunctionalTensor = trt.Tensor._make_wrapper_subclass(  # type: ignore[assignment]
-                FunctionalTensor, tuple(value.shape), strides, dtype=value.dtype, device=value.device
+                FunctionalTensor, tuple(value.shape), like.stride(), like.storage_offset(), dtype=value.dtype, device=value.device
             )
         finally:
             python_key.set_modes(modes)
@@ -176,6 +182,24 @@ def _name(func: Any) -> str:
     return getattr(func, "_opname", "")
 
 
+def _lying(t: Tensor, strides: tuple[int, ...]) -> Tensor:
+    """The tensor with these strides, which are those of all elements in some order."""
+    lies = lambda x: all(n == 1 or step == wanted for n, step, wanted in zip(x.shape, x.stride(), strides))
+    if lies(t):
+        return t
+    order = sorted(range(t.dim()), key=lambda d: -strides[d])
+    made = t.permute(order).contiguous().permute([order.index(d) for d in range(t.dim())])
+    if not lies(made):
+        raise NotImplementedError("functionalize(): as_strided() of a tensor with gaps that was written to is not implemented (docs/gaps.md)")
+    return made
+
+
+def _on_meta(t: Tensor) -> Tensor:
+    """A tensor without memory that lies as `t`."""
+    end = t.storage_offset() + (sum((n - 1) * step for n, step in zip(t.shape, t.stride())) + 1 if t.numel() else 0)
+    return trt.empty(end, dtype=t.dtype, device="meta").as_strided(t.shape, t.stride(), t.storage_offset())
+
+
 def _value_of(x: Any) -> Any:
     return x.read() if isinstance(x, FunctionalTensor) else x
 
@@ -234,14 +258,17 @@ class _Functionalize(TorchDispatchMode):
         if self.copy_views and hasattr(trt.ops.aten, name + "_copy"):
             packet = getattr(trt.ops.aten, name + "_copy")
             function = getattr(packet, func._overloadname) if func._overloadname in packet.overloads() else packet.default
-        made = function(*values, **named)
+        step = _Step(name, function, tuple(values[1:]), named, None, of)
+        made = step(values[0])
         several = not isinstance(made, trt.Tensor)
         like = [None] * (len(made) if several else 1)
-        if function is not func:  # a copy, which says that it has the view's strides
-            there = func(trt.empty_strided(of.shape, of.stride(), dtype=of.dtype, device="meta"), *values[1:], **named)
+        source = values[0]
+        if function is not func or (source.stride(), source.storage_offset()) != (of.stride(), of.storage_offset()):
+            # a copy, or a value that lies otherwise than what it stands for: the view is where it would be of the latter, as autograd at a level of grad takes it to be
+            there = func(_on_meta(of), *values[1:], **named)
             like = list(there) if several else [there]
         views = [
-            FunctionalTensor.make(of._base_value, (*of._chain, _Step(name, function, values[1:], named, i if several else None)), value, like[i])
+            FunctionalTensor.make(of._base_value, (*of._chain, step if not several else _Step(name, function, tuple(values[1:]), named, i, of)), value, like[i])
             for i, value in enumerate(made if several else [made])
         ]
         return type(made)(views) if several else views[0]
