@@ -4,7 +4,7 @@ A row of such an operator has two letters, the policy on the CPU and that on CUD
 precision, `f` to float32, `p` to the widest among them, `s` leaves them and makes float32 the dtype of the result where none is asked for, `b` refuses
 to run, `-` does nothing. The boxed kernel under the key Autocast, which threads include while autocast is on for a device, casts above Autograd, so that
 graphs save what was cast, and goes on with the key excluded. Operators off the lists have no kernel there and take their usual road.
-float64, integers, complex numbers, Python's numbers and tensors of other devices are never cast; forms that write to out or in place run as they are.
+float64, integers, complex numbers, Python's numbers, sparse tensors and tensors of other devices are never cast; forms that write to out or in place run as they are.
 
 All state is the thread's own, also the cache of casts of leaves that require gradients: a weight that is used twice is cast once.
 """
@@ -14,8 +14,8 @@ from libc.stdint cimport uint64_t
 from libc.string cimport strlen
 from weakref import ref
 from tensorrt_lite._C.core.dtype cimport dtype, dtype_of, category, CAT_FLOAT, F32, F64
-from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_META
-from tensorrt_lite._C.core.tensor cimport TensorBase, KEY_AUTOCAST, version_of
+from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_META, device as device_class
+from tensorrt_lite._C.core.tensor cimport TensorBase, KEY_AUTOCAST, K_PYTHON, K_SPARSE, version_of
 from tensorrt_lite._C.core.dispatch cimport DEVICE_TYPES, attach, operator_named, trt_operator, trt_value, FRESH, NO_OUT
 from tensorrt_lite._C.core.boxing cimport register_boxed
 
@@ -84,8 +84,15 @@ cdef inline int letter_of(int device) noexcept:
     return device != DEV_CPU
 
 
-cdef inline bint eligible(TensorBase t, int device) noexcept:
-    return t.device_type == device and category[t.dtype] == CAT_FLOAT and t.dtype != F64 and not t.wrapped_number
+cdef int type_of(TensorBase t) except -1:
+    """The device type of a tensor, of one that stands for another what it says: wrappers of transforms, subclasses without memory."""
+    if t.device_type != DEV_META or t.keys & (K_PYTHON | K_SPARSE) != K_PYTHON:
+        return t.device_type
+    return (<device_class?>(<object>t).device).code
+
+
+cdef inline bint eligible(TensorBase t, int device) except -1:
+    return type_of(t) == device and category[t.dtype] == CAT_FLOAT and t.dtype != F64 and not t.wrapped_number
 
 
 cdef trt_operator* _to_copy = NULL
@@ -137,7 +144,8 @@ cdef int device_of(object x) except -2:
     """The device type that tensors among the arguments bring, CUDA before the CPU and custom ones before it; -1: none that autocast knows."""
     cdef int found = -1, other
     if isinstance(x, TensorBase):
-        return (<TensorBase>x).device_type if (<TensorBase>x).device_type != DEV_META and not (<TensorBase>x).wrapped_number else -1
+        other = type_of(<TensorBase>x)
+        return other if other != DEV_META and not (<TensorBase>x).wrapped_number else -1
     if isinstance(x, (list, tuple)):
         for y in x:
             other = device_of(y)
@@ -176,10 +184,11 @@ cdef object cast_all(object x, int code, int device):
 cdef TensorBase cast_operand(TensorBase t, str policies):
     """One operand of a composition, by the policy `l`, `f` or `-` of its device."""
     cdef str policy
-    if t.device_type == DEV_META or not state_of_thread.device[t.device_type].enabled:
+    cdef int device = type_of(t)
+    if device == DEV_META or not state_of_thread.device[device].enabled:
         return t
-    policy = policies[letter_of(t.device_type)]
-    return t if policy == "-" else cached_cast(t, F32 if policy == "f" else state_of_thread.device[t.device_type].dtype, t.device_type)
+    policy = policies[letter_of(device)]
+    return t if policy == "-" else cached_cast(t, F32 if policy == "f" else state_of_thread.device[device].dtype, device)
 
 
 cdef int refuse(str name) except -1:

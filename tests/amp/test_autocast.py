@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import threading
 import warnings
 
@@ -509,3 +510,29 @@ def test_questions_about_devices_that_only_pytorch_has():
         assert str(trt.get_autocast_dtype(device)) == str(torch.get_autocast_dtype(device))
     with pytest.raises(RuntimeError, match="unknown device type for autocast"):
         trt.is_autocast_enabled("meta")
+
+
+@pytest.mark.parametrize("transform", ["grad", "vjp", "jvp", "vmap of grad"])
+def test_inside_of_functional_transforms(transform):
+    """A transform's tensors are cast as those that they stand for: the types inside and the numbers that come out are PyTorch's."""
+    found = []
+    for library in (trt, torch):
+        func, seen = importlib.import_module(f"{library.__name__}.func"), []
+        w, x = square(library), square(library) - 0.5
+
+        def f(w, x, library=library, seen=seen):
+            y = library.nn.functional.linear(x, w)
+            z = w @ x
+            seen.extend([name(y.dtype), name(z.dtype)])
+            return y.sum().float() * z.float().sum()
+
+        with library.autocast("cpu", dtype=library.bfloat16):
+            result = {
+                "grad": lambda: func.grad(f, argnums=(0, 1))(w, x[0]),
+                "vjp": lambda: func.vjp(lambda w: f(w, x[0]), w)[1](library.tensor(1.0)),
+                "jvp": lambda: func.jvp(lambda w: f(w, x[0]), (w,), (x,)),
+                "vmap of grad": lambda: func.vmap(func.grad(f, argnums=(0, 1)), in_dims=(None, 0))(w, x),
+            }[transform]()
+        found.append((seen, [(name(t.dtype), t.tolist()) for t in result]))
+    assert found[0] == found[1]
+    assert found[0][0] == ["bfloat16", "bfloat16"]
