@@ -8,7 +8,7 @@ from cpython.object cimport PyObject, PyTypeObject
 from tensorrt_lite._C.core.dtype cimport Scalar, dtype_of, category, is_complex_type, CAT_FLOAT, CAT_COMPLEX, C64
 from tensorrt_lite._C.core.tensor cimport (
     TensorBase, K_BACKENDS, K_PYTHON, K_CUSTOM, K_DERIVATIVES, KEY_META, KEY_CPU, KEY_CUDA, KEY_CUSTOM, KEY_PYTHON, KEY_AUTOGRAD, KEY_FORWARD_AD,
-    KEY_TRANSFORM, place_of, shape_of, version_of)
+    KEY_TRANSFORM, K_WRAPPED, place_of, shape_of, version_of)
 from tensorrt_lite._C.core.device cimport DEV_CUSTOM
 from tensorrt_lite._C.core.dispatch cimport tls, attach, device_kernel, top_bit, register_kernel, take_storage_only, trt_operator, trt_thread_state, OPS
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo, pointwise
@@ -452,6 +452,13 @@ cdef object without_derivative(object results, str operator, tuple inputs):
     """
     cdef OpNode node
     cdef int i = 0
+    if any([x is not None and (<TensorBase>x).keys & K_WRAPPED for x in inputs]):
+        from tensorrt_lite._C.core import transform
+        level = transform.innermost()
+        if level is not None:                  # lower levels, and autograd outside of them, may record what runs at this one
+            with transform.lowered():
+                unwrapped = [transform.unwrap(x, level)[0] for x in (results if isinstance(results, (tuple, list)) else (results,))]
+                without_derivative(tuple(unwrapped), operator, tuple([transform.unwrap(x, level)[0] for x in inputs]))
     if not tls().grad_mode or not any([x is not None and (<TensorBase>x).requires_grad for x in inputs]):
         return results
     node = new_op_node(&trt_missing_info)

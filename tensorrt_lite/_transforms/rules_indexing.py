@@ -13,7 +13,17 @@ if TYPE_CHECKING:
     from tensorrt_lite import Tensor
 
 
-@rule("nonzero", "masked_select", "distinct")
+@rule("masked_select")
+def _masked_select(call: Call) -> Tensor:
+    """By one mask, from every element as many."""
+    if call.batched("mask"):
+        return _dynamic(call)
+    x, mask = padded(call.front("self"), call["mask"].dim()), call["mask"]
+    x, mask = trt.broadcast_tensors(x, mask)
+    return call.run(x, mask).view(call.size, -1) if x.numel() else x.new_empty((call.size, 0))
+
+
+@rule("nonzero", "distinct")
 def _dynamic(call: Call) -> Any:
     raise RuntimeError(
         f"vmap: aten::{call.name} is a dynamic operator: the shape of its result depends on the values, which differ within the batch. Please find an alternative "

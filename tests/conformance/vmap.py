@@ -37,7 +37,7 @@ SIZE = 2
 LEFT_OUT = {"to_sparse", "sparse.mm", "sparse.sampled_addmm"}
 # The shape of the result depends on values, or the result is no tensor.
 DYNAMIC = {"nonzero", "masked_select", "unique", "unique_consecutive", "argwhere", "combinations", "repeat_interleave", "item", "allclose", "equal", "tolist", "histogramdd", "is_nonzero"}
-_REFUSALS = ("dynamic operator", "is not possible because there exists a Tensor", ".item() on a Tensor", "needs the numbers of one tensor", "no tensor varies", "were not batched")
+_REFUSALS = ("dynamic operator", "is not possible because there exists a Tensor", ".item() on a Tensor", "data-dependent control flow", "needs the numbers of one tensor", "no tensor varies", "were not batched")
 
 
 @dataclass
@@ -61,15 +61,16 @@ class Report:
 
 
 class Sample:
-    """A sample's tensors as this library's, and the call of the operator with others in their place."""
+    """A sample's tensors as a library's, and the call of the operator with others in their place."""
 
     def __init__(self, library: Library, sample: Any) -> None:
         self.first, self.args, self.kwargs = library.sample(sample)
-        self.tensors: list[trt.Tensor] = []
+        self.tensors: list[Any] = []
+        self.kind = library.Tensor
         self._collect((self.first, self.args, self.kwargs))
 
     def _collect(self, value: Any) -> None:
-        if isinstance(value, trt.Tensor):
+        if isinstance(value, self.kind):
             if not any(value is t for t in self.tensors):
                 self.tensors.append(value)
         elif isinstance(value, (list, tuple)):
@@ -82,7 +83,7 @@ class Sample:
         places = {id(old): new for old, new in zip(self.tensors, tensors, strict=True)}
 
         def placed(value: Any) -> Any:
-            if isinstance(value, trt.Tensor):
+            if isinstance(value, self.kind):
                 return places[id(value)]
             if isinstance(value, (list, tuple)):
                 parts = [placed(x) for x in value]
@@ -92,12 +93,12 @@ class Sample:
         return function(placed(self.first), *placed(self.args), **placed(self.kwargs))
 
 
-def results_of(value: Any) -> list[Any]:
-    """The tensors of a result, flat; numbers as tensors."""
-    if isinstance(value, trt.Tensor):
+def results_of(value: Any, kind: Any = trt.Tensor) -> list[Any]:
+    """The tensors of a result, flat. kind: the library's class of tensors."""
+    if isinstance(value, kind):
         return [value]
     if isinstance(value, (list, tuple)):
-        return [x for part in value for x in results_of(part)]
+        return [x for part in value for x in results_of(part, kind)]
     return []
 
 
@@ -229,17 +230,22 @@ def run(op: OpInfo, limit: int) -> Report:
     return report
 
 
-def incomplete() -> dict[str, str]:
-    """{operator: reason} of vmap_incomplete.txt."""
+def listed(path: Path) -> dict[str, str]:
+    """{operator: reason} of a list of what falls short."""
     found = {}
-    for line in LISTED.read_text().splitlines():
+    for line in path.read_text().splitlines():
         name, _, reason = line.partition("#")
         if name.strip():
             found[name.strip()] = reason.strip()
     return found
 
 
-def run_all(table: dict[str, OpInfo], limit: int, jobs: int, timeout: float) -> Iterator[tuple[str, Report]]:
+def incomplete() -> dict[str, str]:
+    """{operator: reason} of vmap_incomplete.txt."""
+    return listed(LISTED)
+
+
+def run_all(table: dict[str, OpInfo], limit: int, jobs: int, timeout: float, work: Callable[[OpInfo, int], Report] = run) -> Iterator[tuple[str, Report]]:
     """The reports, each made in a forked process: a crash or a hang is its operator's."""
     waiting, running = list(reversed(table.items())), {}
     context = multiprocessing.get_context("fork")
@@ -247,7 +253,7 @@ def run_all(table: dict[str, OpInfo], limit: int, jobs: int, timeout: float) -> 
         while waiting and len(running) < jobs:
             name, op = waiting.pop()
             receiver, sender = context.Pipe(duplex=False)
-            process = context.Process(target=_send_report, args=(op, limit, sender))
+            process = context.Process(target=_send_report, args=(work, op, limit, sender))
             process.start()
             sender.close()
             running[receiver] = name, process, time.monotonic() + timeout
@@ -269,11 +275,11 @@ def run_all(table: dict[str, OpInfo], limit: int, jobs: int, timeout: float) -> 
             yield name, report
 
 
-def _send_report(op: OpInfo, limit: int, sender: Any) -> None:
+def _send_report(work: Callable[[OpInfo, int], Report], op: OpInfo, limit: int, sender: Any) -> None:
     trt.set_num_threads(1)
     torch.set_num_threads(1)
     try:
-        report = run(op, limit)
+        report = work(op, limit)
     except Exception as error:  # noqa: BLE001 (a sampler's or the harness's own)
         report = Report()
         report.fail(f"{type(error).__name__}: {error}")

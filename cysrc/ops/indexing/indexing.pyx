@@ -561,10 +561,16 @@ cdef object bag_scale_backward(object grad, object weight, object indices, objec
 
 
 cdef object masked_scatter_backward(object grad, object mask, object shape):
-    cdef object g = grad.masked_select(mask)
+    cdef object g
     cdef int64_t n = 1
     for k in shape:
         n *= k
+    if n and ((<TensorBase?>grad).keys | (<TensorBase?>mask).keys) & K_WRAPPED:
+        # of a batch each element takes another number: what is taken is added to the place that it came from, all else to a place more
+        flat = mask.expand(grad.shape).reshape(-1)
+        places = _ops.where(flat, flat.cumsum(0) - 1, n)
+        return _ops.zeros(n + 1, dtype=grad.dtype, device=grad.device).scatter_add(0, places, grad.reshape(-1)).narrow(0, 0, n).reshape(shape)
+    g = grad.masked_select(mask)
     if g.shape[0] < n:
         g = enlarged(g, (n,))
     return g.reshape(shape)

@@ -7,6 +7,8 @@ cysrc/ops/linalg/linalg.yaml call these functions; a gradient that did not arriv
 from tensorrt_lite._C.autograd.forward import get_tangent
 from tensorrt_lite._C.autograd.node import namespace
 from tensorrt_lite._C.core.dispatch import is_grad_enabled
+from tensorrt_lite._C.core.tensor cimport K_WRAPPED, TensorBase
+from tensorrt_lite._C.ops.support cimport holds_any
 
 cdef object _ops = namespace()
 
@@ -17,8 +19,8 @@ def not_implemented(name: str):
 
 
 def differentiated(a) -> bool:
-    """Whether a derivative of a derivative may be wanted, recorded or forward: it must know A, not A's factors alone."""
-    return is_grad_enabled() or get_tangent(a) is not None
+    """Whether a derivative of a derivative may be wanted, recorded or forward, here or at a lower level of transforms: it must know A, not A's factors alone."""
+    return is_grad_enabled() or get_tangent(a) is not None or (<TensorBase?>a).keys & K_WRAPPED != 0
 
 
 def conj(x):
@@ -135,8 +137,7 @@ def det(g, a, result, lu, pivots):
         return None
     if a.numel() == 0:
         return _ops.zeros_like(a)
-    singular = (lu.diagonal(0, -2, -1) == 0).any(-1)
-    if not bool(singular.any()):
+    if not holds_any(lu.diagonal(0, -2, -1) == 0):
         scale = (g * conj(result)).unsqueeze(-1).unsqueeze(-1)
         if differentiated(a):
             return scale * _ops.linalg_inv(H(a))
@@ -299,7 +300,7 @@ def eigh(gw, gv, w, v):
 
 def _check_phase(name: str, what: str, turn) -> None:
     """A loss must not depend on the phase of complex vectors."""
-    if turn.numel() and bool((turn.detach().abs() > 1e-2).any()):
+    if turn.numel() and holds_any(turn.detach().abs() > 1e-2):
         raise RuntimeError(
             f"{name}: The {what} in the complex case are specified up to multiplication by e^{{i phi}}. "
             "The specified loss function depends on this quantity, so it is ill-defined."

@@ -233,7 +233,7 @@ cdef object ctc_gradient(object grad, object log_probs, object targets, object i
     if grad is None:
         return None
     d = _ops._ctc_loss_backward(grad, log_probs, targets, input_lengths, target_lengths, loss, log_alpha, blank, zero_infinity)
-    return without_derivative(d, "aten::_ctc_loss_backward", (grad, log_probs)) if grad_mode() else d
+    return without_derivative(d, "aten::_ctc_loss_backward", (grad, log_probs)) if grad_mode() or (<TensorBase?>log_probs).keys & K_WRAPPED else d
 
 
 # ---- entries -------------------------------------------------------------------------------------------------------
@@ -312,9 +312,9 @@ def binary_cross_entropy(input, target, weight=None, reduction=1):
     """-(t log(p) + (1 - t) log(1 - p)) with logarithms clamped at -100, weighted and reduced."""
     cdef TensorBase x = as_tensor_arg(input, "binary_cross_entropy", "input"), r
     check_reduction(reduction)
-    if x.numel and x.device_type != DEV_META:
+    if x.numel and (x.device_type != DEV_META or x.keys & K_WRAPPED):
         detached = input.detach()
-        if not (bool((detached >= 0).all()) and bool((detached <= 1).all())):
+        if holds_any(~((detached >= 0) & (detached <= 1))) if x.keys & K_WRAPPED else not (bool((detached >= 0).all()) and bool((detached <= 1).all())):
             raise hinted("probabilities", RuntimeError("all elements of input should be between 0 and 1"))
     r = op__binary_cross_entropy(x, as_tensor_arg(target, "binary_cross_entropy", "target"), NULL, None, FRESH)
     if weight is not None:

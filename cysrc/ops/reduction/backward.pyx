@@ -4,6 +4,8 @@ from libc.stdint cimport int64_t
 from tensorrt_lite._C.autograd.node cimport grad_mode, ops_namespace
 from tensorrt_lite._C.core.dispatch cimport attach
 from tensorrt_lite._C.core.dtype cimport dtype_of
+from tensorrt_lite._C.core.tensor cimport K_WRAPPED, TensorBase
+from tensorrt_lite._C.ops.support cimport holds_any
 
 attach()
 cdef object _ops = ops_namespace()
@@ -119,7 +121,7 @@ cdef object norm_backward(object grad, object self, object result, double p, obj
     sign = _ops.sgn(self)
     if p == 1:
         return (sign * g).to(self.dtype)
-    if p == 2 and grad_mode():
+    if p == 2 and (grad_mode() or (<TensorBase?>self).keys & K_WRAPPED):
         # what is differentiated again has PyTorch's form, and with it PyTorch's values at zero and of no elements
         return (g * (self / r).masked_fill(_ops.eq(r, 0), 0)).to(self.dtype)
     if p == 2:
@@ -159,7 +161,7 @@ cdef object cumprod_backward(object grad, object self, object result, int64_t di
         x = self.to(result.dtype)
     else:
         x = self
-    if not bool(_ops.eq(x.detach(), 0).any()):
+    if not holds_any(_ops.eq(x.detach(), 0)):
         return (reversed_cumsum(grad * result.conj(), dim) / x.conj()).to(self.dtype)
     n = x.size(dim)
     pieces = []
@@ -184,7 +186,7 @@ cdef object prod_backward(object grad, object self, object result, object dim, b
     x = self if self.dtype == result.dtype else self.to(result.dtype)
     if not len(shape):
         return grad.to(self.dtype) if x is not self else grad
-    if not bool(_ops.eq(x.detach(), 0).any()):
+    if not holds_any(_ops.eq(x.detach(), 0)):
         g = restore_dims(grad, shape, dim, keepdim)
         r = restore_dims(result, shape, dim, keepdim)
         return (g * (r / x).conj()).to(self.dtype)

@@ -90,7 +90,7 @@ cdef object segment_gradient(object grad, object result, object data, object red
     n, segments = shape[axis], places.shape[-1] - 1
     if segments == 0 or data.numel() == 0:
         return _ops.zeros_like(data)
-    with_grad = grad_mode()
+    with_grad = grad_mode() or (<TensorBase?>data).keys & K_WRAPPED != 0     # of a lower level, where recording may be on
     g, x, r = grad.detach(), data.detach(), result.detach()
     positions = _ops.arange(n, device=x.device).expand(list(shape[:axis]) + [n]).contiguous()
     which = _ops.searchsorted(places.contiguous(), positions, right=True) - 1

@@ -186,7 +186,8 @@ def _count_numbers(TensorBase flat not None, TensorBase weights, int64_t bins):
 
 cdef object shared_gradient(object grad, object self, object result):
     """Evenly to all elements that equal the result."""
-    mask = self.isnan() if result.isnan().item() else _ops.eq(self, result)
+    nothing = result.isnan()
+    mask = _ops.where(nothing, self.isnan(), _ops.eq(self, result)) if holds_any(nothing) else _ops.eq(self, result)
     return grad * mask / mask.sum()
 
 
