@@ -8,8 +8,9 @@ is Python numbers, so printing needs nothing of the runtime but indexing.
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -196,12 +197,27 @@ def _join(text: str, suffixes: list[str], indent: int) -> str:
     return text + ")"
 
 
+def _wrapper_repr(tensor: Tensor) -> str:
+    """A tensor inside a functional transform: its level, and the value that it stands for (at a level of vmap the whole batch)."""
+    from tensorrt_lite._C.core import transform
+
+    value, level, dim = transform.wrapper_parts(tensor)
+    name, place = ("BatchedTensor", f", bdim={dim}") if level.kind == "vmap" else ("GradTrackingTensor", "")
+    with ExitStack() as below:
+        for _ in transform.all_levels():
+            below.enter_context(transform.lowered())
+        inner = tensor_repr(value)
+    return f"{name}(lvl={level.number}{place}, value=\n{textwrap.indent(inner, '    ')}\n)"
+
+
 def tensor_repr(tensor: Tensor) -> str:
     """The text of `repr(tensor)` and `str(tensor)`."""
     import tensorrt_lite as trt
     from tensorrt_lite._C.autograd.forward import get_tangent
-    from tensorrt_lite._C.core.python_key import has_key
+    from tensorrt_lite._C.core.python_key import has_key, is_transformed
 
+    if is_transformed([tensor]):
+        return _wrapper_repr(tensor)
     if tensor.layout is not trt.strided:
         from tensorrt_lite._sparse.printing import sparse_repr
 

@@ -19,7 +19,7 @@ from tensorrt_lite._C.core.device cimport DEV_META
 from tensorrt_lite._C.core.storage cimport Storage
 from tensorrt_lite._C.core.tensor cimport (
     KEY_PYTHON, KEY_TRANSFORM, K_AUTOGRAD, K_DERIVATIVES, K_FORWARD_AD, K_PYTHON, K_SPARSE, K_TRANSFORM, K_WRAPPED, MAX_DIMS, TensorBase, alias_of, bump_version, make_view, new_alias, set_dtype,
-    set_geometry, set_storage)
+    set_geometry, set_inference_flag, set_storage)
 from tensorrt_lite._C.core.dispatch cimport FRESH, INPLACE, NO_OUT, OPS, OUT, attach, operator_named, tls, trt_operator, trt_thread_state, trt_value
 from tensorrt_lite._C.core.boxing cimport box_arguments, boxed_kernel, call_boxed, register_boxed, registered_kernel
 from tensorrt_lite._C.core.dispatch import _table_size
@@ -53,7 +53,7 @@ cdef class Level:
     cdef readonly int number
     cdef bint maps
     cdef object rule
-    cdef int grad_mode                 # where the transform was called, for what runs below
+    cdef int grad_mode, inference_mode  # where the transform was called, for what runs below
     cdef uint64_t forward              # K_FORWARD_AD where forward mode was off there
     cdef uint64_t included, excluded   # of the call that is on its way from the key FuncTorch to the key Python
     cdef dict __dict__
@@ -91,7 +91,9 @@ def push(Level level not None):
     cdef list levels = stack()
     cdef trt_thread_state* state = tls()
     level.number = len(levels) + 1
-    level.grad_mode = state.grad_mode
+    level.grad_mode, level.inference_mode = state.grad_mode, state.inference_mode
+    if not level.maps:
+        set_inference_mode(0)              # what a level of grad or jvp differentiates is no inference tensor to it
     level.forward = state.excluded & K_FORWARD_AD
     level.included, level.excluded = state.included, state.excluded
     levels.append(level)
@@ -101,8 +103,16 @@ def push(Level level not None):
 def pop():
     """Take the innermost level off the stack."""
     cdef list levels = stack()
-    levels.pop()
+    cdef Level level = <Level>levels.pop()
     note_levels(levels, tls())
+    if not level.maps:
+        set_inference_mode(level.inference_mode)
+
+
+cdef int set_inference_mode(int mode) except -1:
+    tls().inference_mode = mode
+    set_inference_flag(mode)
+    return 0
 
 
 def innermost():
@@ -129,7 +139,7 @@ cdef class Lowered:
     """A context without the innermost level: what it contains runs as the level's own operators do."""
     cdef Level level
     cdef uint64_t included, excluded
-    cdef int grad_mode
+    cdef int grad_mode, inference_mode
 
     def __enter__(self):
         enter_lower(self)
@@ -144,12 +154,13 @@ cdef int enter_lower(Lowered here) except -1:
     cdef list levels = stack()
     cdef Level level = <Level>levels.pop()
     here.level = level
-    here.included, here.excluded, here.grad_mode = state.included, state.excluded, state.grad_mode
+    here.included, here.excluded, here.grad_mode, here.inference_mode = state.included, state.excluded, state.grad_mode, state.inference_mode
     if state.excluded & K_TRANSFORM:
         state.included, state.excluded = level.included, level.excluded & ~<uint64_t>K_TRANSFORM
     note_levels(levels, state)
     if not level.maps:
         state.grad_mode = level.grad_mode
+        set_inference_mode(level.inference_mode)
         state.excluded = state.excluded & ~<uint64_t>K_FORWARD_AD | level.forward
     return 0
 
@@ -158,6 +169,8 @@ cdef int leave_lower(Lowered here) except -1:
     cdef trt_thread_state* state = tls()
     stack().append(here.level)
     state.included, state.excluded, state.grad_mode = here.included, here.excluded, here.grad_mode
+    if not here.level.maps:
+        set_inference_mode(here.inference_mode)
     return 0
 
 
@@ -205,6 +218,7 @@ cdef TensorBase wrapped(TensorBase value, Level level, int batch_dim):
     t.layout = value.layout if value.keys & K_SPARSE else t.layout
     set_dtype(t, value.dtype)
     t.wrapped_number = value.wrapped_number
+    t.inference = t.inference if level.maps else 0
     take_geometry(t, value, batch_dim)
     return t
 
@@ -269,6 +283,10 @@ def readable_value(TensorBase t not None, str what):
     while t.keys & K_WRAPPED:
         s = <WrappedStorage?>t.storage
         if s.level.maps:
+            if what == "bool":
+                raise RuntimeError(
+                    "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that yet: choose between values by "
+                    "where(condition, a, b), which computes both.")
             if what == "item":
                 raise RuntimeError(
                     "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, please try to rewrite "
@@ -484,6 +502,9 @@ cdef object run_below(trt_operator* op, const trt_value* v, PyObject* out, int m
     cdef object target, result
     cdef int write = FRESH if mode == NO_OUT else mode
     if not state.included & state.excluded & K_TRANSFORM:
+        if not state.included & K_TRANSFORM and holds_wrapper(op, v, out):
+            arguments = tuple([outlived(x) for x in box_arguments(op, v, False)])
+            return call_boxed(op, arguments, outlived(<object>out) if out != NULL else None, write)
         return boxed_python(op, v, out, mode)
     level = top()
     arguments = box_arguments(op, v, False)
@@ -505,6 +526,27 @@ cdef object run_below(trt_operator* op, const trt_value* v, PyObject* out, int m
     if op.row.view and storage_at(arguments[0], level) is not None:
         return view_of(<TensorBase>arguments[0], result, level, op != _detach)
     return rewrapped(result, level)
+
+
+cdef bint holds_wrapper(trt_operator* op, const trt_value* v, PyObject* out) except -1:
+    for x in box_arguments(op, v, False):
+        for y in (x if isinstance(x, (list, tuple)) else (x,)):
+            if isinstance(y, TensorBase) and isinstance((<TensorBase>y).storage, WrappedStorage):
+                return True
+    return out != NULL and isinstance(<object>out, TensorBase) and isinstance((<TensorBase>out).storage, WrappedStorage)
+
+
+cdef object outlived(object x):
+    """The value of a wrapper whose level has ended. RuntimeError at a level of vmap: which of the batch's elements is meant, nothing says."""
+    if isinstance(x, (list, tuple)):
+        return type(x)([outlived(y) for y in x])
+    while isinstance(x, TensorBase) and isinstance((<TensorBase>x).storage, WrappedStorage):
+        if (<WrappedStorage>(<TensorBase>x).storage).level.maps:
+            raise RuntimeError(
+                "a tensor has escaped from inside a function being vmapped: it was kept beyond the call (in a list, a global, an attribute), where it stands for no "
+                "element of the batch. Return it from the function instead. See https://pytorch.org/functorch/stable/ux_limitations.html")
+        x = (<WrappedStorage>(<TensorBase>x).storage).value
+    return x
 
 
 cdef int renew_geometry(object target, Level level) except -1:

@@ -131,9 +131,9 @@ def grad_and_value(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0,
                     raise RuntimeError("grad_and_value(f)(*args): output of function f should be a tuple: (output, aux) if has_aux is True")
                 output, aux = output
             if not isinstance(output, trt.Tensor):
-                raise RuntimeError(f"Expected f(*args) to return a tensor, got {type(output)}" if not isinstance(output, tuple) else "grad_and_value(f)(*args): Expected f(*args) to return a tensor, got a tuple")
+                raise RuntimeError(f"grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(output)}")
             if output.dim() != 0:
-                raise RuntimeError(f"Expected f(*args) to return a scalar tensor, got tensor with {output.dim()} dims. Maybe you forgot to return the scalar?")
+                raise RuntimeError(f"grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor with {output.dim()} dims. Maybe you wanted to use the vjp or jacrev APIs instead?")
             found = gradients([output], leaves, None, False)
             parts, at = [], 0
             for _, spec, flat in trees:
@@ -208,9 +208,10 @@ def _vjp(func: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool = Fal
         tree = cotangents[0] if len(cotangents) == 1 and not isinstance(output, tuple) else cotangents
         if len(cotangents) == 1 and isinstance(output, tuple):
             tree = cotangents[0] if isinstance(cotangents[0], (tuple, list)) else cotangents
-        grads, grad_spec = _pytree.tree_flatten(tree)
+        grads = _pytree.tree_leaves(tree)
         if len(grads) != len(flat):
-            raise RuntimeError(f"Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function. cotangents: {grad_spec}, primal output: {out_spec}")
+            given, wanted = (_pytree.treespec_pprint(s) for s in (_pytree.tree_structure(cotangents[0] if len(cotangents) == 1 else cotangents), out_spec))
+            raise RuntimeError(f"Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function. cotangents: {given}, primal output: {wanted}")
         with Resumed(level):
             found = gradients(flat, leaves, [transform.wrap(g, level) for g in grads], retain_graph)
             values = [transform.unwrap(g, level)[0] for g in found]

@@ -39,7 +39,7 @@ def flat_dims(in_dims: Any, args: Any, who: str) -> tuple[list[Any], list[int | 
     dims = _pytree._broadcast_to_and_flatten(in_dims, tree, is_leaf=lambda x: x is None)
     if dims is None:
         raise ValueError(
-            f"vmap({who}, in_dims={in_dims}, ...)(<inputs>): in_dims is not compatible with the structure of inputs. in_dims has structure "
+            f"vmap({who}, in_dims={in_dims}, ...)(<inputs>): in_dims is not compatible with the structure of `inputs`. in_dims has structure "
             f"{_pytree.tree_flatten(in_dims)[1]} but inputs has structure {tree}."
         )
     found: list[int | None] = []
@@ -138,7 +138,7 @@ def vmap(
     """A function that calls `func` for every element of a batch, in one call of each operator.
 
     in_dims: which dimension of each argument is the batch's, an int for all, or a tuple of ints, None (the same for all elements) and nested structures like the
-    arguments'. out_dims: where it goes in the results. randomness: whether operators that draw numbers are an error, draw "different" numbers for the elements or the
+    arguments'. Keyword arguments are handed on whole. out_dims: where it goes in the results. randomness: whether operators that draw numbers are an error, draw "different" numbers for the elements or the
     "same". chunk_size: compute that many elements at a time; None: all at once. An operator without a rule for batches is called once for each element, with a
     warning. ValueError for dimensions that do not fit the arguments; RuntimeError for `.item()`, results whose shape depends on values, and writes in place
     of a batch to what is none.
@@ -154,38 +154,14 @@ def vmap(
     @wraps(func, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         leaves, dims, tree, size = flat_dims(in_dims, args, _name(func))
-        # keyword arguments are batched along their first dimension
-        extra, extra_tree = _pytree.tree_flatten(kwargs)
-        if extra:
-            return _with_keywords(func, leaves, dims, tree, size, extra, extra_tree, out_dims, randomness, chunk_size)
         if chunk_size is None or chunk_size >= size:
-            return map_flat(func, size, dims, out_dims, randomness, leaves, tree, {})
-        return _in_chunks(func, size, chunk_size, dims, out_dims, randomness, leaves, tree)
+            return map_flat(func, size, dims, out_dims, randomness, leaves, tree, kwargs)
+        return _in_chunks(func, size, chunk_size, dims, out_dims, randomness, leaves, tree, kwargs)
 
     return wrapped
 
 
-def _with_keywords(
-    func: Callable[..., Any], leaves: list[Any], dims: list[int | None], tree: Any, size: int, extra: list[Any], extra_tree: Any, out_dims: Any, randomness: str, chunk_size: int | None
-) -> Any:
-    extra_dims = [0 if isinstance(x, trt.Tensor) else None for x in extra]
-    for x, d in zip(extra, extra_dims):
-        if d is not None and (x.dim() == 0 or x.shape[0] != size):
-            raise ValueError(f"vmap: keyword arguments are mapped over their first dimension, and one of shape {tuple(x.shape)} has none of size {size}")
-    count = len(leaves)
-
-    def call(*flat: Any) -> Any:
-        return func(*_pytree.tree_unflatten(flat[:count], tree), **_pytree.tree_unflatten(flat[count:], extra_tree))
-
-    call.__name__ = _name(func)
-    flat, flat_tree = _pytree.tree_flatten(tuple([*leaves, *extra]))
-    every = [*dims, *extra_dims]
-    if chunk_size is None or chunk_size >= size:
-        return map_flat(call, size, every, out_dims, randomness, flat, flat_tree, {})
-    return _in_chunks(call, size, chunk_size, every, out_dims, randomness, flat, flat_tree)
-
-
-def _in_chunks(func: Callable[..., Any], size: int, chunk: int, dims: list[int | None], out_dims: Any, randomness: str, leaves: list[Any], tree: Any) -> Any:
+def _in_chunks(func: Callable[..., Any], size: int, chunk: int, dims: list[int | None], out_dims: Any, randomness: str, leaves: list[Any], tree: Any, kwargs: dict[str, Any]) -> Any:
     """A batch, some elements at a time. With randomness="same" each part starts from the same random state."""
     state = trt.get_rng_state() if randomness == "same" else None
     parts, shape = [], None
@@ -194,7 +170,7 @@ def _in_chunks(func: Callable[..., Any], size: int, chunk: int, dims: list[int |
             trt.set_rng_state(state)
         n = min(chunk, size - start)
         given = [x if d is None else x.narrow(d, start, n) for x, d in zip(leaves, dims)]
-        flat, shape = _pytree.tree_flatten(map_flat(func, n, dims, out_dims, randomness, given, tree, {}))
+        flat, shape = _pytree.tree_flatten(map_flat(func, n, dims, out_dims, randomness, given, tree, kwargs))
         parts.append(flat)
     where = _pytree._broadcast_to_and_flatten(out_dims, shape, is_leaf=lambda x: x is None)
     if where is None and isinstance(out_dims, tuple) and len(out_dims) == 1:

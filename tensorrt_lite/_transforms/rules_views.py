@@ -195,6 +195,8 @@ def make(level: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any
         return transform.wrap(function(value, (level.batch_size, *size), (span, *strides), **kwargs), level, 0)
     if name in ("linspace", "logspace") and any(transform.belongs(x, level) for x in args):
         return _spaced(level, function, args, kwargs)
+    if name == "new_tensor":
+        return function(value, *args[1:], **kwargs)
     if name not in _LIKE | _NEW:
         args = tuple(x.item() if transform.belongs(x, level) else x for x in args)  # bounds of a range, which are numbers
     if not different:

@@ -30,7 +30,7 @@ def no_level_is_left():
         (lambda x: vmap(trt.sin, chunk_size=0)(x), ValueError, "chunk_size should be None or greater than 0"),
         (lambda x: vmap(trt.sin)(), ValueError, "got no inputs"),
         (lambda x: vmap(trt.sin, in_dims="0")(x), ValueError, "expected `in_dims` to be int or a"),
-        (lambda x: vmap(trt.sin, in_dims=(0, 0))(x), ValueError, "in_dims is not compatible with the structure of inputs"),
+        (lambda x: vmap(trt.sin, in_dims=(0, 0))(x), ValueError, "in_dims is not compatible with the structure of `inputs`"),
         (lambda x: vmap(trt.sin, in_dims=5)(x), ValueError, "expected in_dim to satisfy -2 <= in_dim < 2"),
         (lambda x: vmap(trt.add)(x, 3), ValueError, "We cannot vmap over non-Tensor arguments"),
         (lambda x: vmap(trt.sin, in_dims=(None,))(x), ValueError, "at least one"),
@@ -54,7 +54,7 @@ def test_what_does_not_fit_is_refused(call, error, said) -> None:
     ("function", "said"),
     [
         (lambda x: x.sum().item() * x, r"calling .item\(\) on a Tensor"),
-        (lambda x: x if x.sum() > 0 else -x, r"calling .item\(\) on a Tensor"),
+        (lambda x: x if x.sum() > 0 else -x, "data-dependent control flow"),
         (lambda x: x.nonzero(), "dynamic operator"),
         (lambda x: x[x > 0], "dynamic operator"),
         (lambda x: trt.zeros(2).add_(x), "is not possible because there exists a Tensor `other`"),
@@ -232,7 +232,7 @@ def test_functions_without_a_rule_are_refused() -> None:
         vmap(Old.apply)(trt.ones(2))
     with pytest.raises(RuntimeError, match="must override the setup_context"):
         grad(Old.apply)(trt.tensor(1.0))
-    with pytest.raises(RuntimeError, match="both generate_vmap_rule=True and an overriden vmap"):
+    with pytest.raises(RuntimeError, match="both generate_vmap_rule=True and an overridden vmap"):
         vmap(Both.apply)(trt.ones(2))
 
 

@@ -379,6 +379,8 @@ def to_bool(TensorBase self not None):
         raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
     if self.numel != 1:
         raise hinted("ambiguous", RuntimeError("Boolean value of Tensor with more than one value is ambiguous"))
+    if self.keys & K_WRAPPED:
+        return bool(item(readable(self, "bool")))
     return bool(item(self))
 
 
