@@ -245,7 +245,8 @@ def _from_coo(t: Any, kind: int, blocksize: Any, name: str) -> Any:
         if kind == CSC and line.size(0) > 1:
             order = ops.sort(line, dim=0, stable=True)[1]
             line, plain, v = line.index_select(0, order), plain.index_select(0, order), v.index_select(0, order)
-    compressed = ops.pad(ops.bincount(line, minlength=lines).cumsum(0), (1, 0))
+    # where a line begins among the sorted ones
+    compressed = ops.searchsorted(line.contiguous(), ops.arange(lines + 1, device=line.device))
     pattern = make_compressed(kind, compressed, plain.contiguous(), v.detach(), size)
     return with_values(pattern, v)
 

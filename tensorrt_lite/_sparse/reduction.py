@@ -5,7 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from tensorrt_lite._sparse.convert import to_dense, to_layout, to_sparse
-from tensorrt_lite._sparse.parts import COO, coalesce, coo_of, grouped, is_sparse, linear_keys, number_of, ops, parts, values_of
+from tensorrt_lite._sparse.parts import (
+    COO,
+    CSR,
+    coalesce,
+    coo_of,
+    group_sums,
+    grouped,
+    int64,
+    is_sparse,
+    linear_keys,
+    make_compressed,
+    number_of,
+    ops,
+    parts,
+    values_of,
+    with_values,
+)
 from tensorrt_lite._sparse.shape import unsqueeze
 from tensorrt_lite._sparse.table import operator, public
 
@@ -61,8 +77,25 @@ def _compressed_sum(t: Any, dim: Any, dtype: Any, keepdim: bool) -> Any:
         raise RuntimeError(
             f"sum: reductions of {t.layout} tensors over dimensions need keepdim=True, and a sparse_csr matrix without batch and dense dimensions"
         )
+    if dims == [1]:
+        return _row_sums(t, dtype)
     made = sparse_sum(to_sparse(t), dims, dtype, True)
     return to_layout(made if is_sparse(made) else to_sparse(made), "csr", None, None)
+
+
+def _row_sums(t: Any, dtype: Any) -> Any:
+    """The sums of a sparse_csr matrix's rows that have entries, as a sparse_csr column."""
+    p = parts(t)
+    v = _total_type(values_of(t), dtype)
+    if dtype is None and not (v.is_floating_point() or v.is_complex()):
+        v = v.to(int64)
+    starts = p.compressed.to(int64)
+    filled = ops.gt(starts[1:], starts[:-1])
+    rows = filled.nonzero().reshape(-1)
+    sums = group_sums(v, ops.arange(v.size(0), device=v.device), starts).index_select(0, rows)
+    compressed = ops.pad(filled.cumsum(0), (1, 0)).to(p.compressed.dtype)
+    pattern = make_compressed(CSR, compressed, ops.zeros(rows.size(0), dtype=p.plain.dtype, device=v.device), sums.detach(), (t.size(0), 1))
+    return with_values(pattern, sums)
 
 
 @operator("sum")
