@@ -7,6 +7,7 @@
 #include "conv_layout.h"
 #include "conv_winograd.h"
 #include "conv_planes.h"
+#include "conv_lines.h"
 #include "conv_last.h"
 #include "conv_weight.h"
 #include "conv_maps.h"
@@ -20,6 +21,7 @@
 #include "gemm_kernel.h"
 #include "conv_layout.h"
 #include "conv_planes.h"
+#include "conv_lines.h"
 #include "conv_last.h"
 #include "conv_weight.h"
 #include "conv_maps.h"
@@ -29,11 +31,12 @@
 #undef T
 #undef BITS
 
-enum { COLUMNS, PLANES, PLANES_INPUT, LAST, LAST_INPUT, WEIGHT, DEPTHWISE, DEPTHWISE_BLOCK, DEPTHWISE_LAST, WINOGRAD, WINOGRAD_NARROW, WINOGRAD_WEIGHT, WINOGRAD_WEIGHT_NARROW, MAPS, MAPS_WEIGHT, METHODS };
+enum { COLUMNS, PLANES, LINES, PLANES_INPUT, LAST, LAST_INPUT, WEIGHT, DEPTHWISE, DEPTHWISE_BLOCK, DEPTHWISE_LAST, WINOGRAD, WINOGRAD_NARROW, WINOGRAD_WEIGHT, WINOGRAD_WEIGHT_NARROW, MAPS, MAPS_WEIGHT, METHODS };
 
 #define METHODS_OF(T)                                                                                \
     [COLUMNS] = {columns_plan_##T, columns_items_##T, columns_run_##T},                              \
     [PLANES] = {planes_plan_##T, planes_items_##T, planes_run_##T},                                  \
+    [LINES] = {lines_plan_##T, lines_items_##T, lines_run_##T},                                      \
     [PLANES_INPUT] = {planes_plan_input_##T, planes_items_input_##T, planes_run_input_##T},          \
     [LAST] = {last_plan_##T, last_items_##T, last_run_##T},                                          \
     [LAST_INPUT] = {last_plan_input_##T, last_items_input_##T, last_run_input_##T},                  \
@@ -57,6 +60,7 @@ static int method_of(const conv_problem* s, int64_t pass, int winograd) {
     if (pass == CONV_WEIGHT) return !winograd || !wino_fits(s) ? WEIGHT : wino_is_narrow_weight(s) ? WINOGRAD_WEIGHT_NARROW : WINOGRAD_WEIGHT;
     if (pass == CONV_INPUT) return s->last ? LAST_INPUT : PLANES_INPUT;
     if (winograd && wino_fits(s)) return wino_is_narrow(s) ? WINOGRAD_NARROW : WINOGRAD;
+    if (winograd ? lines_fits_f32(s) : lines_fits_f64(s)) return LINES;
     return s->last ? LAST : PLANES;
 }
 /* Where tiles fit, they multiply least; but for few outputs the kernel's transform is most of the work. */
@@ -66,17 +70,28 @@ static int prefers_winograd(const conv_problem* s, int64_t pass) {
     const conv_problem reversed = conv_reversed(s);
     return wino_fits(pass == CONV_INPUT ? &reversed : s) && s->samples * conv_pixels(s) > FEW_OUTPUTS;
 }
+static int fits_lines(const conv_problem* s, int winograd) { return winograd ? lines_fits_f32(s) : lines_fits_f64(s); }
+/* Where lines fit, they multiply more than taps do, whose padding is left out, and empty lanes, at 1.7 times the rate. */
+static int prefers_lines(const conv_problem* s, int winograd) {
+    const int64_t lanes = winograd ? lines_lanes_f32(s) : lines_lanes_f64(s);
+    const double inside = (double)conv_pairs(s->in_h, s->out_h, s->kernel_h, s->stride_h, s->pad_h, s->dilation_h) *
+                          (double)conv_pairs(s->in_w, s->out_w, s->kernel_w, s->stride_w, s->pad_w, s->dilation_w) / (double)(s->out_h * lanes * conv_taps(s));
+    return inside > 0.6;
+}
 static void plan(conv_work* work, const conv_kernels* methods, int winograd) {
     conv_problem* s = &work->s;
-    if (conv_suits_maps(s, work->pass) && !(winograd && prefers_winograd(s, work->pass))) {
+    const int reversible = work->pass == CONV_INPUT && conv_is_reversible(s) && !(conv_is_depthwise(s) && !s->last);
+    const conv_problem forward = reversible ? conv_reversed(s) : *s;
+    const int lines = (reversible || work->pass == CONV_FORWARD) && fits_lines(&forward, winograd);
+    if (conv_suits_maps(s, work->pass) && !(winograd && prefers_winograd(s, work->pass)) && !(lines && prefers_lines(&forward, winograd))) {
         work->method = work->pass == CONV_WEIGHT ? MAPS_WEIGHT : MAPS;
         methods[work->method].plan(work);
         return;
     }
     /* few input channels would leave most of a tile empty: then rather all taps of a channel at once, added afterwards */
-    int narrow = conv_taps(s) > 1 && conv_group_in(s) <= VECTOR_BYTES / 8 && s->groups == 1;
-    if (work->pass == CONV_INPUT && conv_is_reversible(s) && !narrow && !(conv_is_depthwise(s) && !s->last)) {
-        *s = conv_reversed(s);
+    int narrow = conv_taps(s) > 1 && conv_group_in(s) <= VECTOR_BYTES / 8 && s->groups == 1 && !lines;
+    if (reversible && !narrow) {
+        *s = forward;
         work->pass = CONV_FORWARD;
     }
     work->method = method_of(s, work->pass, winograd);

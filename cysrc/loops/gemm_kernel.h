@@ -80,13 +80,14 @@ KERNEL_INLINE void FN(gemm_body)(const FN(gemm_tile)* g, const int R, const int 
         }
         return;
     }
-    T spill[GEMM_ROWS][2 * W];
+    T spill[GEMM_ROWS][W]; /* of the last vector: before it, there are columns for all lanes */
+    UNROLL for (int r = 0; r < R; r++) *(VECTOR_U*)spill[r] = sum[r][V - 1];
     UNROLL for (int r = 0; r < R; r++) {
-        *(VECTOR_U*)spill[r] = sum[r][0];
-        if (V == 2) *(VECTOR_U*)(spill[r] + W) = sum[r][1];
+        if (r >= g->rows) break;
+        VECTOR_U* out = (VECTOR_U*)(c + r * c_row);
+        if (V == 2) *out = g->add ? (VECTOR)*out + sum[r][0] : sum[r][0];
+        for (int64_t j = (V - 1) * W; j < g->cols; j++) c[r * c_row + j] = g->add ? c[r * c_row + j] + spill[r][j - (V - 1) * W] : spill[r][j - (V - 1) * W];
     }
-    for (int64_t r = 0; r < g->rows; r++)
-        for (int64_t j = 0; j < g->cols; j++) c[r * c_row + j] = g->add ? c[r * c_row + j] + spill[r][j] : spill[r][j];
 }
 
 /* Few rows or columns get narrower bodies: 64 rows are 10 tiles of 6 and one of 4. */

@@ -31,6 +31,13 @@ CASES = [
     ("conv_transpose2d", (2, 4, 5, 6), (4, 3, 3, 3), {"groups": 2, "stride": 2, "padding": 1, "output_padding": 1}),
     ("conv_transpose2d", (2, 4, 5, 6), (4, 3, 2, 3), {"dilation": 2}),
     ("conv_transpose2d", (2, 2, 4, 4), (2, 2, 4, 5), {"stride": (3, 2), "padding": (1, 2), "output_padding": (2, 3), "groups": 2, "dilation": 4}),
+    # kernels that move along rows: one and several output rows at a time, ends of rows, gaps between taps, strides of rows, groups; few channels on one side
+    ("conv2d", (2, 5, 13, 21), (7, 5, 5, 4), {"padding": (2, 3)}),
+    ("conv2d", (5, 6, 12, 12), (16, 3, 5, 5), {"groups": 2, "stride": (2, 1), "padding": 1}),
+    ("conv2d", (1, 3, 6, 600), (4, 3, 1, 9), {"padding": (0, 8), "dilation": (1, 2)}),
+    ("conv2d", (1, 40, 22, 70), (9, 40, 7, 3), {"padding": (6, 0)}),
+    ("conv2d", (2, 2, 9, 7), (13, 2, 9, 7), {}),
+    ("conv_transpose2d", (2, 6, 9, 11), (6, 5, 5, 5), {"padding": 1}),
     # outputs larger than their inputs without any padding, as the forward pass of the reversed problem
     ("conv_transpose2d", (3, 64, 8, 9), (64, 48, 1, 1), {"dilation": 2, "output_padding": 1}),
     ("conv_transpose2d", (2, 20, 6, 5), (20, 17, 3, 3), {"padding": 4, "dilation": 2, "output_padding": 1}),

@@ -40,6 +40,10 @@ SHAPES = (
     Shape(8, 3, 64, 224, 7, stride=2),
     Shape(8, 64, 128, 56, 3, stride=2),
     Shape(8, 64, 64, 56, 3, groups=64),
+    Shape(64, 1, 6, 28, 5),
+    Shape(64, 6, 16, 14, 5),
+    Shape(64, 16, 32, 14, 5),
+    Shape(16, 1, 16, 28, 7),
 )
 # of other operators: name, sizes of x and of the weight, options
 OTHERS: tuple[tuple[str, tuple[int, ...], tuple[int, ...], dict[str, int]], ...] = (
