@@ -293,25 +293,28 @@ KERNEL_FN cell *F(run_lanes)(const FftPlan *plan, cell *a, cell *b, i64 s)
 
 /* ---- real lines ------------------------------------------------------------------------------------------------------------ */
 
-/* The spectrum of a real line of even length n = 2m from that of its m pairs: Z = E + i O, X[k] = E[k] + w^k O[k]. z: m rows of s cells; x: m + 1. */
+/* Twice the spectrum of a real line of even length n = 2m from that of its m pairs: Z = E + i O, X[k] = E[k] + w^k O[k], X[m - k] the conjugate of
+ * E[k] - w^k O[k]. z: m rows of s cells; x: m + 1. */
 KERNEL_FN void F(unpack_real)(const cell *restrict z, cell *restrict x, i64 m, i64 s, const REAL *w)
 {
-    for (i64 k = 0; k <= m; k++)
+    for (i64 k = 0; 2 * k <= m; k++)
         for (i64 q = 0; q < s; q++) {
-            cell a = z[(k == m ? 0 : k) * s + q], b = F(conjugate)(z[(k == 0 ? 0 : m - k) * s + q]);
-            cell e = add(a, b), o = turned(sub(a, b)), t = times(o, w[2 * k], w[2 * k + 1]);
-            x[k * s + q] = (cell){(REAL)0.5 * (e.re + t.re), (REAL)0.5 * (e.im + t.im)};
+            cell a = z[k * s + q], b = F(conjugate)(z[(k ? m - k : 0) * s + q]);
+            cell e = add(a, b), t = times(turned(sub(a, b)), w[2 * k], w[2 * k + 1]);
+            x[k * s + q] = add(e, t);
+            x[(m - k) * s + q] = F(conjugate)(sub(e, t));
         }
 }
 
-/* The reverse, for the inverse transform: twice Z from X, real and imaginary parts swapped. */
+/* The reverse, for the inverse transform: twice Z from X, real and imaginary parts swapped. z: m + 1 rows, the last of which means nothing. */
 KERNEL_FN void F(pack_real)(const cell *restrict x, cell *restrict z, i64 m, i64 s, const REAL *w)
 {
-    for (i64 k = 0; k < m; k++)
+    for (i64 k = 0; 2 * k <= m; k++)
         for (i64 q = 0; q < s; q++) {
             cell a = x[k * s + q], b = F(conjugate)(x[(m - k) * s + q]);
             cell e = add(a, b), t = times(sub(a, b), w[2 * k], -w[2 * k + 1]);
             z[k * s + q] = (cell){e.im + t.re, e.re - t.im};
+            z[(m - k) * s + q] = (cell){t.re - e.im, e.re + t.im};
         }
 }
 
@@ -327,8 +330,7 @@ KERNEL_FN void F(locate)(const FftArgs *a, Cursor *next, int count, F(Lines) *at
     at->count = count;
     if (count == V && next->index[inner] + V <= a->size[inner]) { /* all along the innermost dimension */
         i64 x = xu * next->x, dx = xu * a->x_strides[inner], y = yu * next->y, dy = yu * a->y_strides[inner];
-        for (int lane = 0; lane < V; lane++, x += dx, y += dy)
-            at->x[lane] = x, at->y[lane] = y;
+        _Pragma("GCC unroll 16") for (int lane = 0; lane < V; lane++, x += dx, y += dy) at->x[lane] = x, at->y[lane] = y;
         at->x_adjacent = dx == xu;
         at->y_adjacent = dy == yu;
         advance(a, next, V);
@@ -369,144 +371,165 @@ KERNEL_FN void F(fetch)(const FftArgs *a, const F(Lines) *at)
         F(fetch_lines)(a->y, at->y, at->count, at->y_adjacent, a->kind == FFT_C2R ? a->n : spectrum, a->kind == FFT_C2R ? 1 : 2, a->y_stride);
 }
 
-/* V contiguous lines of `numbers` numbers <-> vectors of one number of each. Blocks of V numbers; the last one begins so early that it is whole.
- * Number k is at v[k / 2 * two + k % 2 * one], or at v[k * one], where two is twice that and `numbers` may be odd. */
-KERNEL_FN void F(load_lines)(const REAL *x, const i64 *offset, i64 numbers, vec *v, i64 one, i64 two)
+/* The contiguous lines, of `numbers` numbers, of s groups <-> vectors of one number of V lines. Blocks of V numbers; the last one begins so early
+ * that it is whole. Number k of a group is at v[k / 2 * two + k % 2 * one], or at v[k * one], where two is twice that and `numbers` may be odd; the
+ * next group is two vectors on. */
+KERNEL_FN void F(load_lines)(const REAL *x, const F(Lines) *at, i64 s, i64 numbers, vec *v, i64 one, i64 two)
 {
     vec t[V];
-    if (numbers < V) {
-        for (int lane = 0; lane < V; lane++)
-            t[lane] = F(load_part)(x + offset[lane], numbers);
-        F(transpose)(t);
-        for (int i = 0; i < numbers; i++)
-            v[i / 2 * two + i % 2 * one] = t[i];
-        return;
-    }
-    const REAL *line[V];
-    vec *to = v;
-    _Pragma("GCC unroll 16") for (int lane = 0; lane < V; lane++) line[lane] = x + offset[lane];
-    for (i64 k = 0; k < numbers; k += V) {
-        if (numbers - k < V) {
-            k = numbers - V;
-            to = v + (k >> 1) * two + (k & 1) * one;
+    for (; s > 0; s--, at++, v += 2) {
+        const REAL *line[V];
+        vec *to = v;
+        _Pragma("GCC unroll 16") for (int lane = 0; lane < V; lane++) line[lane] = x + at->x[lane];
+        if (numbers < V) {
+            for (int lane = 0; lane < V; lane++)
+                t[lane] = F(load_part)(line[lane], numbers);
+            F(transpose)(t);
+            for (int i = 0; i < numbers; i++)
+                v[i / 2 * two + i % 2 * one] = t[i];
+            continue;
         }
-        _Pragma("GCC unroll 16") for (int lane = 0; lane < V; lane++) t[lane] = *(const uvec *)(line[lane] + k);
-        F(transpose)(t);
-        _Pragma("GCC unroll 16") for (int i = 0; i < V; i += 2, to += two) to[0] = t[i], to[one] = t[i + 1];
+        for (i64 k = 0; k < numbers; k += V) {
+            if (numbers - k < V) {
+                k = numbers - V;
+                to = v + (k >> 1) * two + (k & 1) * one;
+            }
+            _Pragma("GCC unroll 16") for (int lane = 0; lane < V; lane++) t[lane] = *(const uvec *)(line[lane] + k);
+            F(transpose)(t);
+            _Pragma("GCC unroll 16") for (int i = 0; i < V; i += 2, to += two) to[0] = t[i], to[one] = t[i + 1];
+        }
     }
 }
 
-/* The first `count` lines. */
-KERNEL_FN void F(store_lines)(const vec *v, REAL *y, const i64 *offset, int count, i64 numbers, i64 one, i64 two, REAL scale)
+KERNEL_FN void F(store_lines)(const vec *v, REAL *y, const F(Lines) *at, i64 s, i64 numbers, i64 one, i64 two, REAL scale)
 {
     vec t[V];
-    if (numbers < V) {
-        for (int i = 0; i < V; i++)
-            t[i] = i < numbers ? v[i / 2 * two + i % 2 * one] * scale : (vec){0};
-        F(transpose)(t);
-        for (int lane = 0; lane < count; lane++)
-            F(store_part)(t[lane], y + offset[lane], numbers);
-        return;
-    }
-    REAL *line[V];
-    const vec *from = v;
-    _Pragma("GCC unroll 16") for (int lane = 0; lane < V; lane++) line[lane] = y + offset[lane];
-    for (i64 k = 0; k < numbers; k += V) {
-        if (numbers - k < V) {
-            k = numbers - V;
-            from = v + (k >> 1) * two + (k & 1) * one;
-        }
-        _Pragma("GCC unroll 16") for (int i = 0; i < V; i += 2, from += two) t[i] = from[0] * scale, t[i + 1] = from[one] * scale;
-        F(transpose)(t);
-        if (count == V)
-            _Pragma("GCC unroll 16") for (int lane = 0; lane < V; lane++) *(uvec *)(line[lane] + k) = t[lane];
-        else
+    for (; s > 0; s--, at++, v += 2) {
+        REAL *line[V];
+        const vec *from = v;
+        const int count = at->count;
+        _Pragma("GCC unroll 16") for (int lane = 0; lane < V; lane++) line[lane] = y + at->y[lane];
+        if (numbers < V) {
+            for (int i = 0; i < V; i++)
+                t[i] = i < numbers ? v[i / 2 * two + i % 2 * one] * scale : (vec){0};
+            F(transpose)(t);
             for (int lane = 0; lane < count; lane++)
-                *(uvec *)(y + offset[lane] + k) = t[lane];
+                F(store_part)(t[lane], line[lane], numbers);
+            continue;
+        }
+        for (i64 k = 0; k < numbers; k += V) {
+            if (numbers - k < V) {
+                k = numbers - V;
+                from = v + (k >> 1) * two + (k & 1) * one;
+            }
+            _Pragma("GCC unroll 16") for (int i = 0; i < V; i += 2, from += two) t[i] = from[0] * scale, t[i + 1] = from[one] * scale;
+            F(transpose)(t);
+            if (count == V)
+                _Pragma("GCC unroll 16") for (int lane = 0; lane < V; lane++) *(uvec *)(line[lane] + k) = t[lane];
+            else
+                for (int lane = 0; lane < count; lane++)
+                    *(uvec *)(y + at->y[lane] + k) = t[lane];
+        }
     }
 }
 
-/* n complex numbers of V lines, `stride` apart, into every s-th cell. */
-KERNEL_FN void F(load_complex)(const REAL *x, const F(Lines) *at, i64 n, i64 stride, int swapped, cell *c, i64 s)
+/* n complex numbers, `stride` apart, of s groups of V lines into cells. */
+KERNEL_FN void F(load_complex)(const REAL *x, const F(Lines) *at, i64 s, i64 n, i64 stride, int swapped, cell *c)
 {
-    if (at->x_adjacent)
-        for (i64 k = 0; k < n; k++)
-            c[k * s] = F(swap)(F(load_cell)(x + at->x[0] + 2 * k * stride), swapped);
-    else if (stride == 1)
-        F(load_lines)(x, at->x, 2 * n, (vec *)c + swapped, swapped ? -1 : 1, 2 * s);
-    else
-        for (i64 k = 0; k < n; k++)
-            for (int lane = 0; lane < V; lane++) {
-                const REAL *p = x + at->x[lane] + 2 * k * stride;
-                c[k * s].re[lane] = p[swapped];
-                c[k * s].im[lane] = p[!swapped];
-            }
+    if (stride == 1) {
+        F(load_lines)(x, at, s, 2 * n, (vec *)c + swapped, swapped ? -1 : 1, 2 * s);
+        return;
+    }
+    for (const cell *end = c + s; c < end; c++, at++) {
+        cell *to = c;
+        const REAL *from = x + (at->x_adjacent ? at->x[0] : 0);
+        if (at->x_adjacent)
+            for (i64 k = 0; k < n; k++, to += s, from += 2 * stride)
+                *to = F(swap)(F(load_cell)(from), swapped);
+        else
+            for (i64 k = 0; k < n; k++, to += s, from += 2 * stride)
+                for (int lane = 0; lane < V; lane++) {
+                    to->re[lane] = from[at->x[lane] + swapped];
+                    to->im[lane] = from[at->x[lane] + !swapped];
+                }
+    }
 }
 
-KERNEL_FN void F(store_complex)(const cell *c, i64 s, REAL *y, const F(Lines) *at, i64 n, i64 stride, int swapped, REAL scale)
+KERNEL_FN void F(store_complex)(const cell *c, REAL *y, const F(Lines) *at, i64 s, i64 n, i64 stride, int swapped, REAL scale)
 {
-    if (at->y_adjacent)
-        for (i64 k = 0; k < n; k++)
-            F(store_cell)(F(swap)((cell){c[k * s].re * scale, c[k * s].im * scale}, swapped), y + at->y[0] + 2 * k * stride);
-    else if (stride == 1)
-        F(store_lines)((const vec *)c + swapped, y, at->y, at->count, 2 * n, swapped ? -1 : 1, 2 * s, scale);
-    else
-        for (i64 k = 0; k < n; k++)
-            for (int lane = 0; lane < at->count; lane++) {
-                REAL *p = y + at->y[lane] + 2 * k * stride;
-                p[swapped] = c[k * s].re[lane] * scale;
-                p[!swapped] = c[k * s].im[lane] * scale;
-            }
+    if (stride == 1) {
+        F(store_lines)((const vec *)c + swapped, y, at, s, 2 * n, swapped ? -1 : 1, 2 * s, scale);
+        return;
+    }
+    for (const cell *end = c + s; c < end; c++, at++) {
+        const cell *from = c;
+        REAL *to = y + (at->y_adjacent ? at->y[0] : 0);
+        if (at->y_adjacent)
+            for (i64 k = 0; k < n; k++, from += s, to += 2 * stride)
+                F(store_cell)(F(swap)((cell){from->re * scale, from->im * scale}, swapped), to);
+        else
+            for (i64 k = 0; k < n; k++, from += s, to += 2 * stride)
+                for (int lane = 0; lane < at->count; lane++) {
+                    to[at->y[lane] + swapped] = from->re[lane] * scale;
+                    to[at->y[lane] + !swapped] = from->im[lane] * scale;
+                }
+    }
 }
 
-/* n real numbers of V lines into every s-th cell: every second one (`pairs`) as the imaginary part of the one before it, or alone. */
-KERNEL_FN void F(load_real)(const REAL *x, const F(Lines) *at, i64 n, i64 stride, int pairs, cell *c, i64 s)
+/* n real numbers: every second one (`pairs`) as the imaginary part of the one before it, or alone. */
+KERNEL_FN void F(load_real)(const REAL *x, const F(Lines) *at, i64 s, i64 n, i64 stride, int pairs, cell *c)
 {
     i64 count = pairs ? n / 2 : n, step = pairs ? 2 * stride : stride;
     if (!pairs)
-        for (i64 k = 0; k < n; k++)
-            c[k * s].im = (vec){0};
-    if (!at->x_adjacent && stride == 1) {
-        F(load_lines)(x, at->x, n, (vec *)c, pairs ? 1 : 2 * s, pairs ? 2 * s : 4 * s);
+        for (i64 k = 0; k < n * s; k++)
+            c[k].im = (vec){0};
+    if (stride == 1) {
+        F(load_lines)(x, at, s, n, (vec *)c, pairs ? 1 : 2 * s, pairs ? 2 * s : 4 * s);
         return;
     }
-    for (i64 k = 0; k < count; k++, c += s)
-        if (at->x_adjacent) {
-            const REAL *p = x + at->x[0] + k * step;
-            c->re = *(const uvec *)p;
-            if (pairs)
-                c->im = *(const uvec *)(p + stride);
-        } else
-            for (int lane = 0; lane < V; lane++) {
-                const REAL *p = x + at->x[lane] + k * step;
-                c->re[lane] = p[0];
+    for (const cell *end = c + s; c < end; c++, at++) {
+        cell *to = c;
+        const REAL *from = x + (at->x_adjacent ? at->x[0] : 0);
+        if (at->x_adjacent)
+            for (i64 k = 0; k < count; k++, to += s, from += step) {
+                to->re = *(const uvec *)from;
                 if (pairs)
-                    c->im[lane] = p[stride];
+                    to->im = *(const uvec *)(from + stride);
             }
+        else
+            for (i64 k = 0; k < count; k++, to += s, from += step)
+                for (int lane = 0; lane < V; lane++) {
+                    to->re[lane] = from[at->x[lane]];
+                    if (pairs)
+                        to->im[lane] = from[at->x[lane] + stride];
+                }
+    }
 }
 
 /* Cells whose parts are swapped. */
-KERNEL_FN void F(store_real)(const cell *c, i64 s, REAL *y, const F(Lines) *at, i64 n, i64 stride, int pairs, REAL scale)
+KERNEL_FN void F(store_real)(const cell *c, REAL *y, const F(Lines) *at, i64 s, i64 n, i64 stride, int pairs, REAL scale)
 {
     i64 count = pairs ? n / 2 : n, step = pairs ? 2 * stride : stride;
-    if (!at->y_adjacent && stride == 1) {
-        F(store_lines)((const vec *)c + 1, y, at->y, at->count, n, pairs ? -1 : 2 * s, pairs ? 2 * s : 4 * s, scale);
+    if (stride == 1) {
+        F(store_lines)((const vec *)c + 1, y, at, s, n, pairs ? -1 : 2 * s, pairs ? 2 * s : 4 * s, scale);
         return;
     }
-    for (i64 k = 0; k < count; k++, c += s) {
-        vec re = c->im * scale, im = c->re * scale;
-        if (at->y_adjacent) {
-            REAL *p = y + at->y[0] + k * step;
-            *(uvec *)p = re;
-            if (pairs)
-                *(uvec *)(p + stride) = im;
-        } else
-            for (int lane = 0; lane < at->count; lane++) {
-                REAL *p = y + at->y[lane] + k * step;
-                p[0] = re[lane];
+    for (const cell *end = c + s; c < end; c++, at++) {
+        const cell *from = c;
+        REAL *to = y + (at->y_adjacent ? at->y[0] : 0);
+        if (at->y_adjacent)
+            for (i64 k = 0; k < count; k++, from += s, to += step) {
+                *(uvec *)to = from->im * scale;
                 if (pairs)
-                    p[stride] = im[lane];
+                    *(uvec *)(to + stride) = from->re * scale;
             }
+        else
+            for (i64 k = 0; k < count; k++, from += s, to += step)
+                for (int lane = 0; lane < at->count; lane++) {
+                    to[at->y[lane]] = from->im[lane] * scale;
+                    if (pairs)
+                        to[at->y[lane] + stride] = from->re[lane] * scale;
+                }
     }
 }
 
@@ -518,11 +541,11 @@ KERNEL_FN void F(run_together)(const FftArgs *a, const F(Lines) *at, i64 s, cons
     REAL *y = (REAL *)a->y;
     cell *c = (cell *)a->scratch, *d = c + a->together * plan->room, *r;
     i64 n = a->n, spectrum = n / 2 + 1;
-    for (i64 q = 0; q < s; q++)
-        if (a->kind == FFT_R2C)
-            F(load_real)(x, at + q, n, a->x_stride, half != NULL, c + q, s);
-        else
-            F(load_complex)(x, at + q, a->kind == FFT_C2C ? n : spectrum, a->x_stride, a->kind == FFT_C2C && a->inverse, c + q, s);
+    const REAL scale = (REAL)(a->kind == FFT_R2C && half ? a->scale / 2 : a->scale);
+    if (a->kind == FFT_R2C)
+        F(load_real)(x, at, s, n, a->x_stride, half != NULL, c);
+    else
+        F(load_complex)(x, at, s, a->kind == FFT_C2C ? n : spectrum, a->x_stride, a->kind == FFT_C2C && a->inverse, c);
     if (a->far)
         for (i64 q = 0; q < following_count; q++)
             F(fetch)(a, following + q);
@@ -560,22 +583,17 @@ KERNEL_FN void F(run_together)(const FftArgs *a, const F(Lines) *at, i64 s, cons
         if (a->inverse)
             for (i64 k = 0; k < spectrum * s; k++)
                 r[k] = F(conjugate)(r[k]);
-        for (i64 q = 0; q < s; q++)
-            F(store_complex)(r + q, s, y, at + q, spectrum, a->y_stride, 0, a->scale);
+        F(store_complex)(r, y, at, s, spectrum, a->y_stride, 0, scale);
         if (a->twosided && n > 2) {
             for (i64 k = spectrum; k < n; k++)
                 for (i64 q = 0; q < s; q++)
                     other[(k - spectrum) * s + q] = F(conjugate)(r[(n - k) * s + q]);
-            for (i64 q = 0; q < s; q++)
-                F(store_complex)(other + q, s, y + 2 * spectrum * a->y_stride, at + q, n - spectrum, a->y_stride, 0, a->scale);
+            F(store_complex)(other, y + 2 * spectrum * a->y_stride, at, s, n - spectrum, a->y_stride, 0, scale);
         }
-        return;
-    }
-    for (i64 q = 0; q < s; q++)
-        if (a->kind == FFT_C2C)
-            F(store_complex)(r + q, s, y, at + q, n, a->y_stride, a->inverse, a->scale);
-        else
-            F(store_real)(r + q, s, y, at + q, n, a->y_stride, half != NULL, a->scale);
+    } else if (a->kind == FFT_C2C)
+        F(store_complex)(r, y, at, s, n, a->y_stride, a->inverse, scale);
+    else
+        F(store_real)(r, y, at, s, n, a->y_stride, half != NULL, scale);
 }
 
 /* Groups [begin, end). */
