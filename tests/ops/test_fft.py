@@ -48,6 +48,20 @@ def test_every_length(draw, dtype, lines, across):
         assert error(trt.fft.hfft(given, n, dim=axis), np.fft.hfft(half, n, axis=axis)) < 2 * limit, n
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("across", [False, True], ids=["along", "across"])
+def test_many_short_lines(draw, dtype, across):
+    """More groups of lines than run side by side, and arrays large enough that the next ones are fetched."""
+    axis = 0 if across else -1
+    for lines, n in (*((531, n) for n in range(1, 34)), (20003, 15), (140001, 2)):
+        real = trt.from_numpy(draw((n, lines) if across else (lines, n)).astype(dtype))
+        z = trt.complex(real, real.flip(0))
+        assert error(trt.fft.fft(z, dim=axis), np.fft.fft(z.numpy().astype(complex), axis=axis)) < LIMIT[dtype], (lines, n)
+        spectrum = trt.fft.rfft(real, dim=axis)
+        assert error(spectrum, np.fft.rfft(real.numpy().astype(float), axis=axis)) < LIMIT[dtype], (lines, n)
+        assert error(trt.fft.irfft(spectrum, n, dim=axis), real.numpy()) < 2 * LIMIT[dtype], (lines, n)
+
+
 @pytest.mark.skipif(int(np.__version__.split(".")[0]) < 2, reason="NumPy 1 transforms in double alone")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_error_beside_numpy(draw, dtype):
