@@ -734,7 +734,7 @@ def _contract(operands: list[Any], inputs: list[list[int]], output: list[int] | 
         for p, size in zip(used, t.shape):
             if size != 1:
                 if sizes[p] not in (1, size):
-                    raise RuntimeError(f"einsum(): operands do not broadcast with remapped shapes [original->remapped]: sizes {sizes[p]} and {size} of one subscript differ (operand {i})")
+                    raise _unequal(next(x for x, place in places.items() if place == p), labels, sizes[p], size, i, operands[i].dim(), ellipsis)
                 sizes[p] = size
         for p in range(n):
             if p not in used:
@@ -746,6 +746,17 @@ def _contract(operands: list[Any], inputs: list[list[int]], output: list[int] | 
     elif r is operands[0]:
         r = r.view(r.shape)
     return r
+
+
+def _unequal(label: Any, labels: list[int], seen: int, size: int, operand: int, dims: int, ellipsis: int) -> RuntimeError:
+    """The error for an operand whose size of a label is another than before."""
+    if not isinstance(label, tuple):
+        return RuntimeError(f"einsum(): subscript {_label_text(label)} has size {size} for operand {operand} which does not broadcast with previously seen size {seen}")
+    dim = labels.index(_ELLIPSIS) + label[1] - ellipsis + dims - len(labels) + 1
+    return RuntimeError(
+        f"einsum(): dimension {dim} covered by ellipsis in operand {operand}has size {size} which does not broadcast with previously seen ellipsis with size {seen} for the "
+        "respective dimension"
+    )  # "operand 1has" is PyTorch's
 
 
 def _places(counts: dict[int, int], output: list[int], ellipsis: int) -> tuple[dict[Any, int], int]:

@@ -323,6 +323,23 @@ def test_einsum(case):
         assert gradcheck(lambda *a: trt.einsum(case[0], *a), tuple(tensor(x).requires_grad_() for x in xs))
 
 
+@pytest.mark.parametrize(
+    ("equation", "shapes"),
+    [
+        ("ij,jk", [(2, 3), (2, 3)]), ("ij,ij", [(2, 3), (4, 3)]), ("ii", [(2, 3)]), ("...i,...i", [(2, 3), (4, 3)]), ("ij,jk,kl->il", [(2, 3), (3, 4), (5, 6)]),
+        ("aa,a", [(2, 2), (3,)]), ("i...,i...", [(2, 3), (2, 4)]), ("i...j,...kj", [(2, 3, 5, 4), (6, 2, 4)]), ("Zi,iZ", [(2, 3), (3, 5)]),
+    ],
+)  # fmt: skip
+def test_einsum_names_the_subscript_that_does_not_fit(equation, shapes):
+    torch = pytest.importorskip("torch")
+    said = []
+    for lib in (trt, torch):
+        with pytest.raises(RuntimeError) as error:
+            lib.einsum(equation, *map(lib.ones, shapes))
+        said.append(str(error.value))
+    assert said[0] == said[1]
+
+
 def test_einsum_sublists_and_broadcast_sizes():
     rng = np.random.default_rng(10)
     a, b = array(rng, (3, 4), "float64"), array(rng, (4, 5), "float64")
@@ -335,7 +352,7 @@ def test_einsum_sublists_and_broadcast_sizes():
 
 @pytest.mark.parametrize(("equation", "shapes", "text"), [
     ("ij,jk", [(2, 3)], "fewer operands"), ("ij", [(2, 3), (3, 4)], "more operands"), ("ijk", [(2, 3)], "does not match the number of dimensions"),
-    ("ii", [(2, 3)], "don't match"), ("ij,jk", [(2, 3), (4, 5)], "do not broadcast"), ("ij->ik", [(2, 3)], "does not appear"), ("ij->ii", [(2, 3)], "more than once"),
+    ("ii", [(2, 3)], "don't match"), ("ij,jk", [(2, 3), (4, 5)], "does not broadcast"), ("ij->ik", [(2, 3)], "does not appear"), ("ij->ii", [(2, 3)], "more than once"),
     ("i1", [(2, 3)], "invalid subscript"), ("i.j", [(2, 3)], "ellipsis"),
 ])  # fmt: skip
 def test_einsum_errors(equation, shapes, text):
