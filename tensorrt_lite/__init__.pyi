@@ -53,6 +53,14 @@ from tensorrt_lite.amp._state import autocast_decrement_nesting as autocast_decr
 from tensorrt_lite.amp._state import autocast_increment_nesting as autocast_increment_nesting
 from tensorrt_lite.amp._state import clear_autocast_cache as clear_autocast_cache
 from tensorrt_lite.amp._state import get_autocast_cpu_dtype as get_autocast_cpu_dtype
+from tensorrt_lite.amp._state import get_autocast_ipu_dtype as get_autocast_ipu_dtype
+from tensorrt_lite.amp._state import is_autocast_ipu_enabled as is_autocast_ipu_enabled
+from tensorrt_lite.amp._state import set_autocast_ipu_dtype as set_autocast_ipu_dtype
+from tensorrt_lite.amp._state import set_autocast_ipu_enabled as set_autocast_ipu_enabled
+from tensorrt_lite.amp._state import get_autocast_xla_dtype as get_autocast_xla_dtype
+from tensorrt_lite.amp._state import is_autocast_xla_enabled as is_autocast_xla_enabled
+from tensorrt_lite.amp._state import set_autocast_xla_dtype as set_autocast_xla_dtype
+from tensorrt_lite.amp._state import set_autocast_xla_enabled as set_autocast_xla_enabled
 from tensorrt_lite.amp._state import get_autocast_dtype as get_autocast_dtype
 from tensorrt_lite.amp._state import get_autocast_gpu_dtype as get_autocast_gpu_dtype
 from tensorrt_lite.amp._state import is_autocast_cache_enabled as is_autocast_cache_enabled

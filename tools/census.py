@@ -68,6 +68,8 @@ def untyped_installers() -> list[str]:
 NO_ROW = {
     "settings of the process or the thread, which take and make no tensors": """
         are_deterministic_algorithms_enabled autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache get_autocast_cpu_dtype
+        get_autocast_ipu_dtype is_autocast_ipu_enabled set_autocast_ipu_dtype set_autocast_ipu_enabled
+        get_autocast_xla_dtype is_autocast_xla_enabled set_autocast_xla_dtype set_autocast_xla_enabled
         get_autocast_dtype get_autocast_gpu_dtype get_default_device get_default_dtype get_deterministic_debug_mode get_float32_matmul_precision
         get_num_interop_threads get_num_threads get_printoptions is_autocast_cache_enabled is_autocast_cpu_enabled is_autocast_enabled
         is_deterministic_algorithms_warn_only_enabled is_grad_enabled is_inference_mode_enabled printoptions set_autocast_cache_enabled
