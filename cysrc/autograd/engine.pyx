@@ -851,16 +851,26 @@ cdef int run_callbacks(GraphTask run) except -1:
 cdef str PASS_NAME = "autograd::engine::execute"
 
 
-def run_backward(list roots, list grads, bint keep_graph, bint create_graph, inputs, bint allow_unused, bint accumulate):
+def begin_pass():
+    """Record that a pass begins whose roots are made next; -1 where no profiler runs."""
+    return begin_record(KIND_PASS, <void*>PASS_NAME, -1) if is_recorded() else -1
+
+
+def end_pass(int64_t token):
+    end_record(token)
+
+
+def run_backward(list roots, list grads, bint keep_graph, bint create_graph, inputs, bint allow_unused, bint accumulate, bint begun=False):
     """Compute gradients of ``roots`` (weighted by ``grads``); returns those of ``inputs`` unless accumulating.
 
-    roots: tensors that require grad, or GradientEdges; grads: tensors of the same shapes; inputs: None or a list of the same.
+    roots: tensors that require grad, or GradientEdges; grads: tensors of the same shapes; inputs: None or a list of the same. begun: the caller has recorded that
+    the pass begins.
     """
     cdef int depth = tls().in_backward
     cdef int64_t token
     if depth and depth % NESTED_DEPTH == 0:
         return run_in_thread(run_in_this_thread, (roots, grads, keep_graph, create_graph, inputs, allow_unused, accumulate))
-    if is_recorded():
+    if not begun and is_recorded():
         token = begin_record(KIND_PASS, <void*>PASS_NAME, -1)
         try:
             return run_here(roots, grads, keep_graph, create_graph, inputs, allow_unused, accumulate)

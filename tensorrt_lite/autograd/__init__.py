@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tensorrt_lite import _ops
-from tensorrt_lite._C.autograd.engine import run_backward as _run_backward
+from tensorrt_lite._C.autograd.engine import begin_pass as _begin_pass, end_pass as _end_pass, run_backward as _run_backward
 from tensorrt_lite._C.autograd.thread_snapshot import is_multithreading_enabled
 from tensorrt_lite._C.core.hints import hinted as _hinted
 from tensorrt_lite._C.core.tensor import TensorBase as _TensorBase
@@ -152,15 +152,20 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
         if grad_tensors is not None:
             raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only use `grad_tensors`.")
         grad_tensors = grad_variables
-    if inputs is not None:
-        inputs = _as_tuple(inputs)
-        if len(inputs) == 0:
-            raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
-        inputs = _targets(_parts(inputs))
-    outputs = _parts(_as_tuple(tensors))
-    gradients = (None,) * len(outputs) if grad_tensors is None else _parts(_as_tuple(grad_tensors))
-    roots, first = _roots(outputs, gradients)
-    _run_backward(roots, first, create_graph if retain_graph is None else retain_graph, create_graph, inputs, True, True)
+    token = _begin_pass()
+    try:
+        if inputs is not None:
+            inputs = _as_tuple(inputs)
+            if len(inputs) == 0:
+                raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+            inputs = _targets(_parts(inputs))
+        outputs = _parts(_as_tuple(tensors))
+        gradients = (None,) * len(outputs) if grad_tensors is None else _parts(_as_tuple(grad_tensors))
+        roots, first = _roots(outputs, gradients)
+        _run_backward(roots, first, create_graph if retain_graph is None else retain_graph, create_graph, inputs, True, True, token != -1)
+    finally:
+        if token != -1:
+            _end_pass(token)
 
 
 def grad(

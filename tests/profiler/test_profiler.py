@@ -208,6 +208,20 @@ def test_with_stacks_python_functions_account_for_the_rest(make):
     assert share_of_steps(p) > 0.9
 
 
+def test_a_backward_pass_is_one_event_from_its_call_on():
+    """With the gradient that it begins with; also of `autograd.backward`, `autograd.grad` and a pass that raises."""
+    w = trt.ones(3, requires_grad=True)
+    with profile() as p:
+        (w * 2).sum().backward()
+        trt.autograd.backward([(w * 2).sum(), w.sum()])
+        trt.autograd.grad(w.sum(), w)
+        with pytest.raises(RuntimeError):
+            trt.ones(3).sum().backward()
+    passes = named(p.events(), "autograd::engine::execute")
+    assert len(passes) == 4 and all(event.cpu_parent is None for event in passes)
+    assert [[child.name for child in event.cpu_children if child.name == "aten::ones_like"] for event in passes] == [["aten::ones_like"], ["aten::ones_like"] * 2, [], []]
+
+
 def test_calls_of_python_functions_are_events_with_stacks_alone(tmp_path):
     def inner(x):
         return x + 1
