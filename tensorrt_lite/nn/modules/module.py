@@ -135,8 +135,8 @@ class Module(StateDictMixin):
     ...         return self.factor * x
     >>> Scale(3)(trt.tensor([1.0, 2.0, 3.0])).tolist()
     [2.0, 4.0, 6.0]
-    >>> Scale(3).state_dict()
-    OrderedDict([('factor', tensor([2., 2., 2.]))])
+    >>> dict(Scale(3).state_dict())
+    {'factor': tensor([2., 2., 2.])}
     """
 
     dump_patches: bool = False
