@@ -52,7 +52,19 @@ static void fill_words(uint32_t* dst, uint32_t v, int64_t n) {
   if (n < 32) for (int64_t i = 0; i < n; i++) dst[i] = v;
   else wmemset((wchar_t*)dst, (wchar_t)v, (size_t)n);
 }
+/* A KB, and copies of it by memcpy's wide stores. */
+static void fill_by_copies(char* dst, const char* value, int64_t n, int item) {
+  const int64_t first = n < 1024 / item ? n : 1024 / item;
+  for (int64_t i = 0; i < first; i++) memcpy(dst + i * item, value, item);
+  for (int64_t i = first; i < n; i += first) memcpy(dst + i * item, dst, item * (n - i < first ? n - i : first));
+}
 static void fill_block(char* dst, const char* value, int64_t n, int item) {
+  if (item < 8 && ((uintptr_t)dst & (item - 1))) {  /* a view of bytes from an odd one on: wmemset steps over words of aligned memory alone */
+    char v[4];
+    memcpy(v, value, item);
+    fill_by_copies(dst, v, n, item);
+    return;
+  }
   switch (item) {
     case 1: memset(dst, *(const uint8_t*)value, n); break;
     case 2: {

@@ -503,6 +503,21 @@ for dtype in (trt.int16, trt.int32, trt.int64, trt.float16, trt.bfloat16, trt.fl
     subprocess.run([sys.executable, "-c", code], check=True, env={**__import__("os").environ, "TENSORRT_LITE_ISA": isa})
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "bfloat16", "int32", "float32", "int64", "float64", "complex128"])
+def test_fills_of_memory_that_is_not_aligned(dtype):
+    """Every element gets the number, and nothing beside the elements does: wmemset of the C library is for aligned words."""
+    kind = getattr(trt, dtype)
+    for count in (1, 5, 31, 33, 64, 1000, 5001):
+        for offset in (1, 2, 3, 5):
+            buffer = bytearray(b"\x07" * (count * 16 + 32))
+            t = trt.frombuffer(buffer, dtype=kind, offset=offset, count=count)
+            t.fill_(3)
+            assert bytes(buffer[:offset]) == b"\x07" * offset and set(buffer[offset + count * t.element_size() :]) == {7}
+            assert (t.clone() == 3).all()
+            t.copy_(trt.tensor(5, dtype=kind).expand(count))
+            assert (t.clone() == 5).all()
+
+
 # ---- recursion, hooks, signals -------------------------------------------------------------------------------------
 
 
