@@ -52,6 +52,7 @@ static const conv_kernels methods_f32[METHODS] = {METHODS_OF(f32), [WINOGRAD] = 
                                                   [WINOGRAD_WEIGHT_NARROW] = {wino_plan_weight_narrow, wino_items_weight_narrow, wino_run_weight_narrow}};
 static const conv_kernels methods_f64[METHODS] = {METHODS_OF(f64)};
 
+static int fits_lines(const conv_problem* s, int winograd) { return winograd ? lines_fits_f32(s) : lines_fits_f64(s); }
 /* Winograd's transforms mix the values of a tile; narrow outputs of the reversed problem would leave lanes empty. */
 static int method_of(const conv_problem* s, int64_t pass, int winograd) {
     if (pass == CONV_COLUMNS) return COLUMNS;
@@ -60,7 +61,7 @@ static int method_of(const conv_problem* s, int64_t pass, int winograd) {
     if (pass == CONV_WEIGHT) return !winograd || !wino_fits(s) ? WEIGHT : wino_is_narrow_weight(s) ? WINOGRAD_WEIGHT_NARROW : WINOGRAD_WEIGHT;
     if (pass == CONV_INPUT) return s->last ? LAST_INPUT : PLANES_INPUT;
     if (winograd && wino_fits(s)) return wino_is_narrow(s) ? WINOGRAD_NARROW : WINOGRAD;
-    if (winograd ? lines_fits_f32(s) : lines_fits_f64(s)) return LINES;
+    if (fits_lines(s, winograd)) return LINES;
     return s->last ? LAST : PLANES;
 }
 /* Where tiles fit, they multiply least; but for few outputs the kernel's transform is most of the work. */
@@ -70,7 +71,6 @@ static int prefers_winograd(const conv_problem* s, int64_t pass) {
     const conv_problem reversed = conv_reversed(s);
     return wino_fits(pass == CONV_INPUT ? &reversed : s) && s->samples * conv_pixels(s) > FEW_OUTPUTS;
 }
-static int fits_lines(const conv_problem* s, int winograd) { return winograd ? lines_fits_f32(s) : lines_fits_f64(s); }
 /* Where lines fit, they multiply more than taps do, whose padding is left out, and empty lanes, at 1.7 times the rate. */
 static int prefers_lines(const conv_problem* s, int winograd) {
     const int64_t lanes = winograd ? lines_lanes_f32(s) : lines_lanes_f64(s);
@@ -82,14 +82,15 @@ static void plan(conv_work* work, const conv_kernels* methods, int winograd) {
     conv_problem* s = &work->s;
     const int reversible = work->pass == CONV_INPUT && conv_is_reversible(s) && !(conv_is_depthwise(s) && !s->last);
     const conv_problem forward = reversible ? conv_reversed(s) : *s;
-    const int lines = (reversible || work->pass == CONV_FORWARD) && fits_lines(&forward, winograd);
+    const int lines = (reversible || work->pass == CONV_FORWARD) && !(winograd && wino_fits(&forward)) && fits_lines(&forward, winograd);
     if (conv_suits_maps(s, work->pass) && !(winograd && prefers_winograd(s, work->pass)) && !(lines && prefers_lines(&forward, winograd))) {
         work->method = work->pass == CONV_WEIGHT ? MAPS_WEIGHT : MAPS;
         methods[work->method].plan(work);
         return;
     }
-    /* few input channels would leave most of a tile empty: then rather all taps of a channel at once, added afterwards */
-    int narrow = conv_taps(s) > 1 && conv_group_in(s) <= VECTOR_BYTES / 8 && s->groups == 1 && !lines;
+    enum { MANY_TAPS = 25 };
+    /* few input channels would leave most of a tile empty: then rather all taps of a channel at once, added afterwards, unless they are many */
+    int narrow = conv_taps(s) > 1 && conv_group_in(s) <= VECTOR_BYTES / 8 && s->groups == 1 && !(lines && conv_taps(s) >= MANY_TAPS);
     if (reversible && !narrow) {
         *s = forward;
         work->pass = CONV_FORWARD;
