@@ -1,0 +1,98 @@
+"""How many small operators a second several Python threads call together, as a multiple of what one calls.
+
+    python -m tools.thread_scaling [--threads 2] [--seconds 0.3] [--rounds 5]
+
+With the GIL that is about 1. Without it (a free-threaded interpreter) it is what threads lose to each other in the core. Each round measures one thread and several in turn;
+the median of the rounds is printed. The first row, a call of a Python function that does nothing, is what the interpreter and the machine allow.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import threading
+import time
+
+import tensorrt_lite as trt
+
+
+def on_operands(call):
+    """A call of two operands, which each thread has for itself."""
+
+    def make():
+        a, b = trt.ones(8, 8), trt.ones(8, 8)
+        return lambda: call(a, b)
+
+    return make
+
+
+def forward_and_backward():
+    x, w = trt.ones(4, 4), trt.ones(4, 4, requires_grad=True)
+    return lambda: (x @ w).relu().sum().backward()
+
+
+LAYER = trt.nn.Linear(8, 8).requires_grad_(False)
+
+
+def shared_weights():
+    x = trt.ones(2, 8)
+    return lambda: LAYER(x)
+
+
+CALLS = {
+    "nothing": lambda: lambda: None,
+    "a + b": on_operands(lambda a, b: a + b),
+    "a * 2.0": on_operands(lambda a, b: a * 2.0),
+    "a.exp()": on_operands(lambda a, b: a.exp()),
+    "a @ b": on_operands(lambda a, b: a @ b),
+    "a.sum()": on_operands(lambda a, b: a.sum()),
+    "a[2:5]": on_operands(lambda a, b: a[2:5]),
+    "a.t()": on_operands(lambda a, b: a.t()),
+    "zeros": on_operands(lambda a, b: trt.zeros(8, 8)),
+    "Linear, shared weights": shared_weights,
+    "forward and backward": forward_and_backward,
+}
+
+
+def rate(make, threads: int, seconds: float) -> float:
+    """Calls a second of all threads."""
+    counts, barrier = [0] * threads, threading.Barrier(threads + 1)
+    elapsed = [0.0] * threads
+
+    def body(number: int) -> None:
+        call = make()
+        call()
+        barrier.wait()
+        start, n = time.perf_counter(), 0
+        while (now := time.perf_counter()) - start < seconds:
+            for _ in range(200):
+                call()
+            n += 200
+        counts[number], elapsed[number] = n, now - start
+
+    workers = [threading.Thread(target=body, args=(number,)) for number in range(threads)]
+    for worker in workers:
+        worker.start()
+    barrier.wait()
+    for worker in workers:
+        worker.join()
+    return sum(n / t for n, t in zip(counts, elapsed, strict=True))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=0.3)
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    trt.set_num_threads(1)
+    print(f"Python {sys.version.split()[0]}, the GIL is {'on' if getattr(sys, '_is_gil_enabled', lambda: True)() else 'off'}")
+    for name, make in CALLS.items():
+        rounds = [(rate(make, 1, options.seconds), rate(make, options.threads, options.seconds)) for _ in range(options.rounds)]
+        alone, ratio = statistics.median(one for one, _ in rounds), statistics.median(many / one for one, many in rounds)
+        print(f"{name:24} {1e6 / alone:6.2f} us alone, {options.threads} threads {ratio:5.2f} times as many calls")
+
+
+if __name__ == "__main__":
+    main()
