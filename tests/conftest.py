@@ -17,7 +17,7 @@ if find_spec("torch") is None:
 
     def pytest_ignore_collect(collection_path: Path) -> bool | None:
         """Modules that compare with PyTorch throughout are left out where it is not installed; others skip test by test."""
-        compares = collection_path.suffix == ".py" and re.search(r"^(?:import|from) torch\b", collection_path.read_text(encoding="utf-8"), re.M)
+        compares = collection_path.suffix == ".py" and re.search(r"^(?:import torch\b|from (?:torch\b|tests\.[\w.]*_against_torch\b))", collection_path.read_text(encoding="utf-8"), re.M)
         return True if compares else None
 
 

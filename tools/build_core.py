@@ -69,13 +69,6 @@ class CompileError(RuntimeError):
     pass
 
 
-def refuse_free_threading() -> None:
-    """An interpreter without the GIL is refused before anything is compiled: the core relies on it (docs/state.md)."""
-    if sysconfig.get_config_var("Py_GIL_DISABLED"):
-        raise SystemExit(f"tensorrt_lite cannot be built for {sys.executable}: it is a free-threaded Python, and the core's state is guarded by the GIL (docs/gaps.md, "
-                         "\"Installation\"). Use the build of the same version that has the GIL.")  # fmt: skip
-
-
 def refuse_old_python() -> None:
     """An interpreter that the package does not take (`requires-python`) is refused before anything is compiled: its headers lack what the core uses."""
     if sys.version_info < (3, 11):
@@ -88,6 +81,11 @@ def digest(*parts: object) -> str:
         h.update(p if isinstance(p, bytes) else str(p).encode())
         h.update(b"\0")
     return h.hexdigest()
+
+
+def needs_gil(module: str) -> bool:
+    """Whether a free-threaded interpreter turns the GIL on when the module is imported: CUDA's, but not what tells that there is no driver."""
+    return module.startswith(f"{PACKAGE}.cuda.") and not module.endswith(".driver")
 
 
 OPERATOR_NAME = re.compile(r"(?:op|below|OP)_\w+")  # anywhere: a boundary of words in front would make the search ten times slower
@@ -147,7 +145,6 @@ class Builder:
     def run(self) -> None:
         """Build what is not as the sources say. A second build in this folder waits: both would write the same objects, and halves of them into the cache."""
         refuse_old_python()
-        refuse_free_threading()
         self.build.mkdir(parents=True, exist_ok=True)
         with open(self.build / "lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -299,7 +296,8 @@ class Builder:
         # boundscheck concerns Python's lists and tuples alone (kernels work on pointers): an index of what a caller passed must
         # raise, in every build.
         directives = ["-X", "language_level=3", "-X", "embedsignature=False", "-X", "auto_pickle=False", "-X", "binding=True", "-X", "wraparound=False",
-                      "-X", "boundscheck=True", "-X", "cdivision=True", "-X", "initializedcheck=False", "-X", "emit_code_comments=False"]  # fmt: skip
+                      "-X", "boundscheck=True", "-X", "cdivision=True", "-X", "initializedcheck=False", "-X", "emit_code_comments=False",
+                      "-X", f"freethreading_compatible={not needs_gil(name)}"]  # fmt: skip
         path = self.build / "pyx" / (name.replace(".", "_") + ".pyx")
         path.parent.mkdir(parents=True, exist_ok=True)
         text = re.sub(r'^include "(?!kernels/)', f'include "{source.parent.name}/', text, flags=re.M)
@@ -333,7 +331,7 @@ class Builder:
 
     def cythonize_shared(self) -> None:
         out = self.c_path(f"{PACKAGE}._cyutility")  # the module's name is the file's
-        self.cython("cython shared", [f"--generate-shared={out}"], out, "")
+        self.cython("cython shared", ["-X", "freethreading_compatible=True", f"--generate-shared={out}"], out, "")
 
     def sets_of(self, source: Path) -> list[str]:
         """The instruction sets that a source of loops is compiled for: all, or those that its head lists by `Instruction sets: ...`. The

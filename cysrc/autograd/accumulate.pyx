@@ -3,6 +3,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from tensorrt_lite._C.core.dispatch cimport FRESH, INPLACE, attach, operator_named, tls, trt_operator
 from tensorrt_lite._C.core.dtype cimport Scalar
+from tensorrt_lite._C.core.free_threading cimport FREE_THREADED, held_at_most, lock_of, mutex_lock, mutex_unlock
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo
 from tensorrt_lite._C.core.tensor cimport TensorBase, K_FORWARD_AD, K_SPARSE, alias_of, non_overlapping_dense, shape_of, strides_of
 from tensorrt_lite._C.autograd.pointwise cimport call2
@@ -65,8 +66,10 @@ cdef int accumulate(TensorBase leaf, PyObject** owned, bint shared) except -1:
     cdef TensorBase g
     cdef PyObject* p = owned[0]
     cdef bint locked = False, record = tls().grad_mode
-    # A write that releases the GIL must not meet one from another thread. Alone, short ones, which keep the GIL, need no lock.
-    if shared or leaf.numel > UNLOCKED:
+    # A write that releases the GIL must not meet one from another thread. Alone, short ones, which keep the GIL, need no lock. Without a GIL all do.
+    if FREE_THREADED:
+        mutex_lock(lock_of(<PyObject*>leaf))
+    elif shared or leaf.numel > UNLOCKED:
         if not PyThread_acquire_lock(_accumulate_lock, 0):
             with nogil:
                 PyThread_acquire_lock(_accumulate_lock, 1)
@@ -84,7 +87,7 @@ cdef int accumulate(TensorBase leaf, PyObject** owned, bint shared) except -1:
             if record:
                 leaf.grad_ = clone_like(g, leaf)
             elif (
-                p.ob_refcnt == 2 and (<PyObject*>g.storage).ob_refcnt == 1 and g.storage.block != NULL and g.storage.block.flags == 0
+                held_at_most(g, 2) and held_at_most(g.storage, 1) and g.storage.block != NULL and g.storage.block.flags == 0
                 and not g.wrapped_number and not g.requires_grad and same_layout(g, leaf)
             ):
                 leaf.grad_ = g
@@ -97,6 +100,7 @@ cdef int accumulate(TensorBase leaf, PyObject** owned, bint shared) except -1:
     finally:
         if locked:
             PyThread_release_lock(_accumulate_lock)
+        mutex_unlock(lock_of(<PyObject*>leaf))
     return 0
 
 

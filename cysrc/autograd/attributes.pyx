@@ -416,13 +416,6 @@ def data(TensorBase self not None):
     return r
 
 
-cdef int drop_version(TensorBase r) except -1:
-    r.version.refs -= 1
-    r.version = NULL
-    r.own_version = 0
-    return 0
-
-
 def set_data(TensorBase self not None, TensorBase value not None):
     """Let the tensor view other memory; the version counter and the history stay."""
     if (value.keys | self.keys) & K_SPARSE and value.layout != self.layout:

@@ -20,6 +20,7 @@ from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_DECREF
 from cpython.list cimport PyList_GET_ITEM
 from tensorrt_lite._C.core.tensor cimport TensorBase, K_TRANSFORM, K_STANDS_IN, place_of, tensor_type
 from tensorrt_lite._C.core.dispatch cimport tls, attach, trt_thread_state, FRESH, INPLACE
+from tensorrt_lite._C.core.free_threading cimport FREE_THREADED, count_up, held_at_most, mutex, mutex_lock, mutex_unlock, read_shared
 from tensorrt_lite._C.core.profiler cimport KIND_NODE, KIND_PASS, begin_record, end_record, follow_sequence, is_recorded
 from tensorrt_lite._C.autograd.node cimport (
     Node, AccumulateGrad, newest_sequence, gradient_node, grad_fn_of, NODE_LEAF, NODE_FUNCTION, NOTE_TRACEBACK, NOTE_CHECK_NAN, gradient_agrees, fit_gradient, guard_gradients,
@@ -77,7 +78,8 @@ cdef enum:
 
 cdef class Lane
 cdef uint64_t _runs = 0            # numbers given out
-cdef int _active = 0               # runs in progress, in all threads
+cdef int _active = 0               # runs in progress, in all threads; without the GIL nobody asks
+cdef mutex discovery_lock          # the Nodes' marks, while a run looks for its Nodes
 
 
 cdef extern from *:
@@ -120,9 +122,7 @@ cdef class GraphTask:
     cdef trt_bed* bed              # where the calling thread sleeps while lanes run
 
     def __cinit__(self):
-        global _runs
-        _runs += 1
-        self.id = _runs
+        self.id = count_up(&_runs)
         self.capacity = 64
         self.tasks = <Task*>malloc(self.capacity * sizeof(Task))
         self.own.heap = <int*>malloc(self.capacity * sizeof(int))
@@ -173,8 +173,9 @@ cdef class GraphTask:
         return -1
 
     cdef inline int find(self, PyObject* n) except -2:
-        if (<Node>n).run == self.id:
-            return (<Node>n).task
+        cdef int task = read_shared(&(<Node>n).task)        # without the GIL another run may be writing its mark over ours
+        if (<Node>n).run == self.id and (not FREE_THREADED or task < self.count and self.tasks[task].node == n):
+            return task
         return self.search(n)
 
     cdef inline int add(self, PyObject* n) except -1:
@@ -555,7 +556,7 @@ cdef int run_leaf_recorded(GraphTask run, Queue* queue, int task) except -1:
 
 cdef inline int send(GraphTask run, Queue* queue, Node source, int index, PyObject* m, int nr, object g, bint in_place) except -1:
     """Give gradient `index` of `source` (or the news that there is none) to a Node; it becomes ready with the last one."""
-    cdef int t = (<Node>m).task if (<Node>m).run == run.id else run.search(m)
+    cdef int t = run.find(m)
     if not run.tasks[t].reached:
         return 0
     if g is not None and not gradient_agrees(<Node>m, nr, <TensorBase>g):
@@ -841,10 +842,8 @@ def queue_callback(callback):
 
 
 cdef int run_callbacks(GraphTask run) except -1:
-    cdef int i = 0
-    while run.callbacks is not None and i < len(run.callbacks):     # one may queue another
-        run.callbacks[i]()
-        i += 1
+    for callback in run.callbacks:                                  # one may queue another
+        callback()
     return 0
 
 
@@ -905,15 +904,17 @@ cdef object run_here(list roots, list grads, bint keep_graph, bint create_graph,
                 retain_grad(<TensorBase>inputs[i])
             targets.append(node_of(inputs[i]))
     # from here to the end of discover() nothing may run Python code or release the GIL
-    for node in first:
-        run.add(<PyObject*>node)
-    n_roots = run.count
-    collecting = PyGC_Disable()    # making accumulators must not start a collection, whose finalizers are Python code
+    mutex_lock(&discovery_lock)
+    collecting = not FREE_THREADED and PyGC_Disable()    # making accumulators must not start a collection, whose finalizers are Python code
     try:
+        for node in first:
+            run.add(<PyObject*>node)
+        n_roots = run.count
         discover(run)
     finally:
         if collecting:
             PyGC_Enable()
+        mutex_unlock(&discovery_lock)
     if inputs is not None:
         if not accumulate:
             run.captured = [None] * len(inputs)
@@ -953,7 +954,7 @@ cdef object run_here(list roots, list grads, bint keep_graph, bint create_graph,
             p = PyList_GET_ITEM(grads, i)
             t = <TensorBase?>grads[i]
             # one with a history is passed on as it is: the gradient of a sum is this very tensor
-            if (p.ob_refcnt > 2 or p.ob_type != tensor_type) and not (t.requires_grad and create_graph):
+            if (not held_at_most(<object>p, 2) or p.ob_type != tensor_type) and not (t.requires_grad and create_graph):
                 t = private_gradient(t)
             t = fit_gradient(n, i, n, nr, t)
             if t is None:

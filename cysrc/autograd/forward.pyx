@@ -18,11 +18,12 @@ from cpython.object cimport PyObject
 from tensorrt_lite._C.core.dtype cimport Scalar, category, dtype_of, CAT_FLOAT, CAT_COMPLEX
 from tensorrt_lite._C.core.tensor cimport (
     TensorBase, K_AUTOGRAD, K_FORWARD_AD, KEY_FORWARD_AD, alias_of, same_sizes, shape_of, shape_text, strides_of, has_internal_overlap,
-    version_of)
+    lock_views, unlock_views, version_of)
 from tensorrt_lite._C.core.dispatch cimport tls, attach, trt_thread_state, trt_operator, trt_value, FRESH, OUT, INPLACE, NO_OUT, OPS
 from tensorrt_lite._C.core.boxing cimport box_arguments, call_boxed, register_boxed
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo, PROMOTE_REAL_OUT
 cimport tensorrt_lite._C.autograd.node as _node
+from tensorrt_lite._C.core.free_threading cimport mutex, mutex_lock, mutex_unlock
 from tensorrt_lite._C.autograd.node cimport Node, set_history, ops_namespace
 from tensorrt_lite._C.autograd.operator_nodes cimport OpNode, PointwiseNode, input_derivative
 from tensorrt_lite._C.autograd.saved_tensors cimport PackedTensor
@@ -30,6 +31,7 @@ from tensorrt_lite._C.autograd.saved_tensors cimport PackedTensor
 attach()
 cdef object _ops = ops_namespace()
 cdef PyObject* _first = NULL       # the level's tangents, so that leaving it ends them all
+cdef mutex _tangents_lock          # of that list
 
 
 cdef class Tangent:
@@ -40,14 +42,21 @@ cdef class Tangent:
 
 
 cdef void unlink(Tangent t) noexcept:
+    mutex_lock(&_tangents_lock)
+    unlink_locked(<PyObject*>t)
+    mutex_unlock(&_tangents_lock)
+
+
+cdef inline void unlink_locked(PyObject* p) noexcept:
+    """The tangent may have lost its last reference: the pointer alone is passed."""
     global _first
-    if t.previous != NULL:
-        (<Tangent>t.previous).following = t.following
-    elif _first == <PyObject*>t:
-        _first = t.following
-    if t.following != NULL:
-        (<Tangent>t.following).previous = t.previous
-    t.previous = t.following = NULL
+    if (<Tangent>p).previous != NULL:
+        (<Tangent>(<Tangent>p).previous).following = (<Tangent>p).following
+    elif _first == p:
+        _first = (<Tangent>p).following
+    if (<Tangent>p).following != NULL:
+        (<Tangent>(<Tangent>p).following).previous = (<Tangent>p).previous
+    (<Tangent>p).previous = (<Tangent>p).following = NULL
 
 
 # ---- levels --------------------------------------------------------------------------------------------------------
@@ -63,15 +72,17 @@ def enter_level():
 def exit_level(int level):
     """Close the level: all tangents end. Their graphs may lead back to the tensors that hold them, so this also frees memory."""
     cdef list values = []
-    cdef Tangent t
+    cdef PyObject* p
     if level < 0 or level != _node.dual_levels - 1:
         raise RuntimeError("Trying to exit a forward AD level that was not the last one that was created. This is not supported.")
     _node.dual_levels = 0
+    mutex_lock(&_tangents_lock)
     while _first != NULL:
-        t = <Tangent>_first
-        unlink(t)
-        values.append(t.value)
-        t.value = None
+        p = _first
+        unlink_locked(p)
+        values.append((<Tangent>p).value)
+        (<Tangent>p).value = None
+    mutex_unlock(&_tangents_lock)
     values.clear()
 
 
@@ -197,18 +208,22 @@ cdef int set_tangent(TensorBase t, TensorBase value) except -1:
         return 0
     holder = Tangent.__new__(Tangent)
     holder.value = value
+    mutex_lock(&_tangents_lock)
     holder.following = _first
     if _first != NULL:
         (<Tangent>_first).previous = <PyObject*>holder
     _first = <PyObject*>holder
+    mutex_unlock(&_tangents_lock)
     t.tangent = holder
     t.keys |= K_FORWARD_AD
     if t.base is None and t.version != NULL:
+        lock_views(t.version)
         v = t.version.views
         while v != NULL:
             if (<TensorBase>v).base is t:
                 (<TensorBase>v).keys |= K_FORWARD_AD
             v = (<TensorBase>v).next_view
+        unlock_views(t.version)
     return 0
 
 

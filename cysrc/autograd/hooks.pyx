@@ -1,9 +1,10 @@
 # cython: language_level=3, boundscheck=True, wraparound=False, binding=True, auto_pickle=False
 """Handles of hooks: of tensors and Nodes, whose hooks are lists that the executor walks, and of modules and optimizers, whose hooks are dicts by number."""
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
+from tensorrt_lite._C.core.free_threading cimport count_up
 from _weakref import ref as _ref      # `weakref` itself would cost half a millisecond at import
 
-cdef int64_t _next_id = 0
+cdef uint64_t _given_ids = 0      # numbers of hooks given out
 
 
 class Entry:
@@ -37,11 +38,9 @@ cdef class RemovableHandle:
     cdef object __weakref__
 
     def __init__(self, hooks_dict, *, extra_dict=None):
-        global _next_id
         self.hooks_dict_ref = _ref(hooks_dict)
         self.extra = () if extra_dict is None else tuple(extra_dict) if isinstance(extra_dict, list) else (extra_dict,)
-        self.id = _next_id
-        _next_id += 1
+        self.id = <int64_t>count_up(&_given_ids) - 1
 
     def remove(self):
         """Take the hook out; harmless when it is gone already."""
@@ -68,12 +67,12 @@ cdef class RemovableHandle:
         return _empty_handle, (), (self.hooks_dict_ref() if self.hooks_dict_ref is not None else None, self.id, self.extra)
 
     def __setstate__(self, state):
-        global _next_id
+        global _given_ids
         # PyTorch's files have the tables of `extra` or not
         table, self.id = state[0], state[1]
         self.extra = tuple(state[2]) if len(state) > 2 and state[2] is not None else ()
         self.hooks_dict_ref = None if table is None else _ref(table)
-        _next_id = max(_next_id, self.id + 1)
+        _given_ids = max(_given_ids, <uint64_t>(self.id + 1))
 
 
 def add_hook(list hooks, hook):

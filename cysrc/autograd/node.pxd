@@ -2,7 +2,8 @@
 from libc.stdint cimport int64_t, uint64_t, uint32_t, int8_t, uint8_t
 from cpython.object cimport PyObject, PyTypeObject
 from tensorrt_lite._C.core.tensor cimport TensorBase
-from tensorrt_lite._C.core.dispatch cimport tls
+from tensorrt_lite._C.core.dispatch cimport tls, trt_thread_state
+from tensorrt_lite._C.core.free_threading cimport FREE_THREADED
 
 cdef enum:
     NODE_PLAIN = 0                     # of an operator: does not run when no gradient arrived
@@ -72,7 +73,7 @@ cdef class AccumulateGrad(Node):
 cdef TensorBase attach_output(Node node, TensorBase alias, int output_nr)
 cdef int check_version(Node node, TensorBase t, int64_t version) except -1
 cdef PyTypeObject* node_class(const char* name, object base) except NULL
-cdef uint64_t newest_sequence
+cdef uint64_t newest_sequence       # 0 without the GIL: each thread counts its own
 cdef int set_history(TensorBase result, Node node, int output_nr) except -1
 cdef int rebase_history(TensorBase t, Node node) except -1
 cdef int check_inplace(TensorBase t, str op) except -1
@@ -95,6 +96,11 @@ cdef TensorBase private_gradient(TensorBase g)
 
 cdef inline uint64_t next_sequence() noexcept:
     global newest_sequence
+    cdef trt_thread_state* state
+    if FREE_THREADED:
+        state = tls()
+        state.newest_sequence += 1
+        return state.newest_sequence
     newest_sequence += 1
     return newest_sequence
 

@@ -11,11 +11,13 @@ from tensorrt_lite._C.core.hints import hinted
 from libc.stdlib cimport malloc, calloc, free
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.list cimport PyList_GET_ITEM
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from tensorrt_lite._C.core.dtype cimport dtype_of, category, CAT_COMPLEX
+from tensorrt_lite._C.core.free_threading cimport allow_finding, find, held_at_most, lock_of, mutex, mutex_lock, mutex_unlock
 from tensorrt_lite._C.core.tensor cimport (
-    K_PYTHON, K_SPARSE, K_STANDS_IN, K_DERIVATIVES, TensorBase, tensor_type, size_type, K_AUTOGRAD, K_FORWARD_AD, alias_of, ITEM_SIZE, check_geometry, version_of, shape_of, same_sizes, shape_text, bump_version, data_of, shared_version, strides_of, place_of,
+    K_PYTHON, K_SPARSE, K_STANDS_IN, K_DERIVATIVES, TensorBase, tensor_type, size_type, K_AUTOGRAD, K_FORWARD_AD, alias_of, ITEM_SIZE, check_geometry, version_of, shape_of, same_sizes, shape_text, bump_version, data_of, shared_version, lock_views, unlock_views, strides_of, place_of,
     CREATED_DEFAULT, CREATED_NO_GRAD, CREATED_MULTI_OUTPUT, CREATED_INFERENCE, CREATED_IN_FUNCTION)
-from tensorrt_lite._C.core.dispatch cimport tls, attach
+from tensorrt_lite._C.core.dispatch cimport tls, attach, trt_thread_state
 from tensorrt_lite._C.core.device cimport has_index, make_device, DEV_META
 from tensorrt_lite._C.core.custom cimport NOTE_CUSTOM_STREAMS
 from tensorrt_lite._C.core.storage cimport is_writable, make_writable
@@ -25,12 +27,11 @@ from tensorrt_lite._C.autograd.hooks import add_hook, RetainGrad
 cdef extern from "node_class.h":
     ctypedef void* newfunc
     newfunc trt_take_new(PyTypeObject*) noexcept
+    void trt_forget_first(PyTypeObject*, void (*forget)(AccumulateGrad) noexcept) noexcept
 
 attach()
 
 cdef uint64_t newest_sequence = 0
-cdef list _dying = []
-cdef bint _draining = False
 
 
 class _Namespace:
@@ -60,6 +61,15 @@ _InputMetadata = namedtuple(
     "_InputMetadata", ("shape", "dtype", "device", "is_tensor_subclass", "is_nested_tensor", "is_cpp_nested_tensor"), defaults=(False, False, False))
 
 
+cdef inline list dying_nodes(trt_thread_state* state):
+    cdef list nodes
+    if state.dying == NULL:
+        nodes = []
+        Py_INCREF(nodes)           # for as long as the thread's state
+        state.dying = <PyObject*>nodes
+    return <list>state.dying
+
+
 @cython.no_gc_clear
 cdef class Node:
     """One step of a backward pass."""
@@ -68,34 +78,35 @@ cdef class Node:
         raise TypeError(f"cannot create '{type(self).__name__}' instances")
 
     def __dealloc__(self):
-        global _draining
-        cdef bint outermost
+        cdef trt_thread_state* state
+        cdef list dying
         if self.out_form == OUTPUT_LIST:
             free_outputs(self)
         if (self.e0 is None or self.leaf_edges & 1) and (self.e1 is None or self.leaf_edges & 2) and self.e2 is None and self.more is None and self.e3 is None:
             return             # nothing that could start a long chain of deallocations: leaves have no edges
         # hand over the edges; whoever is outermost frees them one after another
+        state = tls()
+        dying = dying_nodes(state)
         if self.e0 is not None and not self.leaf_edges & 1:
-            _dying.append(self.e0)
+            dying.append(self.e0)
             self.e0 = None
         if self.e1 is not None and not self.leaf_edges & 2:
-            _dying.append(self.e1)
+            dying.append(self.e1)
             self.e1 = None
         if self.e2 is not None and not self.leaf_edges & 4:
-            _dying.append(self.e2)
+            dying.append(self.e2)
             self.e2 = None
         if self.e3 is not None and not self.leaf_edges & 8:
-            _dying.append(self.e3)
+            dying.append(self.e3)
             self.e3 = None
         if self.more is not None:
-            _dying.extend(self.more)
+            dying.extend(self.more)
             self.more = None
-        outermost = not _draining
-        if outermost:
-            _draining = True
-            while _dying:
-                _dying.pop()
-            _draining = False
+        if not state.draining:
+            state.draining = 1
+            while dying:
+                dying.pop()
+            state.draining = 0
 
     cdef object apply(self, object grad):
         raise NotImplementedError(f"{type(self).__name__} has no backward")
@@ -256,8 +267,7 @@ cdef class AccumulateGrad(Node):
         return f"<AccumulateGrad object at {<size_t><PyObject*>self:#x}>"
 
     def __dealloc__(self):
-        if self.variable is not None:
-            self.variable.accumulator = NULL
+        forget_accumulator(self)
 
     @property
     def variable(self):
@@ -423,17 +433,42 @@ cdef Node gradient_node(TensorBase t):
     return n if n is not None else accumulator_of(t)
 
 
+cdef AccumulateGrad known_accumulator(TensorBase t, AccumulateGrad fresh):
+    """The leaf's accumulator; `fresh` from now on where it has none. None where neither is there."""
+    cdef AccumulateGrad known = fresh
+    cdef mutex* lock = lock_of(<PyObject*>t)
+    mutex_lock(lock)
+    if t.accumulator != NULL and find(t.accumulator):       # it may be about to go in another thread
+        known = <AccumulateGrad>t.accumulator
+        Py_DECREF(known)                                    # `find` took a reference, and so did the line above
+    elif fresh is not None:
+        t.accumulator = <PyObject*>fresh
+    mutex_unlock(lock)
+    return known
+
+
 cdef Node accumulator_of(TensorBase t):
-    cdef AccumulateGrad a
-    if t.accumulator != NULL:
-        return <Node>t.accumulator
-    a = AccumulateGrad.__new__(AccumulateGrad)
-    a.variable = t
-    a.n_inputs = 1
-    a.kind = NODE_LEAF
-    a.seq = <uint64_t>-1
-    t.accumulator = <PyObject*>a
+    cdef AccumulateGrad a = known_accumulator(t, None)
+    if a is None:
+        a = AccumulateGrad.__new__(AccumulateGrad)
+        a.variable = t
+        a.n_inputs = 1
+        a.kind = NODE_LEAF
+        a.seq = <uint64_t>-1
+        allow_finding(a)
+        a = known_accumulator(t, a)
     return a
+
+
+cdef void forget_accumulator(AccumulateGrad a) noexcept:
+    """The accumulator's last reference is gone."""
+    cdef mutex* lock
+    if a.variable is not None:
+        lock = lock_of(<PyObject*>a.variable)
+        mutex_lock(lock)
+        if a.variable.accumulator == <PyObject*>a:
+            a.variable.accumulator = NULL
+        mutex_unlock(lock)
 
 
 cdef Node grad_fn_of(TensorBase t):
@@ -593,7 +628,7 @@ cdef class CopySlices(Node):
 
 
 cdef int _bury(object x) except -1:
-    _dying.append(x)
+    dying_nodes(tls()).append(x)
     return 0
 
 
@@ -602,12 +637,14 @@ cdef int mark_views(TensorBase base) except -1:
     cdef PyObject* v
     if base.version == NULL:
         return 0
+    lock_views(base.version)
     v = base.version.views
     while v != NULL:
         if (<TensorBase>v).base is base and (<TensorBase>v).creation_meta != CREATED_NO_GRAD:
             (<TensorBase>v).requires_grad = 1
             (<TensorBase>v).keys |= K_AUTOGRAD
         v = (<TensorBase>v).next_view
+    unlock_views(base.version)
     return 0
 
 
@@ -887,7 +924,7 @@ cdef TensorBase private_gradient(TensorBase g):
 cdef TensorBase guarded(Node n, int nr, PyObject* p):
     """p: a gradient that the executor holds once. Whoever else holds it could change its geometry."""
     cdef TensorBase g = <TensorBase>p
-    if p.ob_refcnt > 2 or p.ob_type != tensor_type:
+    if not held_at_most(g, 2) or p.ob_type != tensor_type:
         g = private_gradient(g)
     if not gradient_agrees(n, nr, g):
         expected = output_metadata(n, nr)
@@ -924,5 +961,6 @@ cdef object guard_gradients(Node n, object grad):
 
 # Python makes no Nodes but those of custom Functions.
 trt_take_new(<PyTypeObject*>AccumulateGrad)
+trt_forget_first(<PyTypeObject*>AccumulateGrad, forget_accumulator)
 trt_take_new(<PyTypeObject*>AsStridedBackward0)
 trt_take_new(<PyTypeObject*>CopySlices)

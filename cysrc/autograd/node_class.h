@@ -15,5 +15,19 @@ static inline newfunc trt_take_new(PyTypeObject* type) {
   return own;
 }
 
+/* Without the GIL other threads may be looking for an accumulator whose last reference is gone: it is taken out of its leaf before the deallocator, which
+   counts references again while it runs, does anything. */
+#ifdef Py_GIL_DISABLED
+static destructor trt_own_dealloc;
+static void (*trt_forget)(PyObject*);
+static void trt_forget_and_dealloc(PyObject* o) {
+  trt_forget(o);
+  trt_own_dealloc(o);
+}
+#define trt_forget_first(type, forget) (trt_own_dealloc = (type)->tp_dealloc, trt_forget = (void (*)(PyObject*))(forget), (void)((type)->tp_dealloc = trt_forget_and_dealloc))
+#else
+#define trt_forget_first(type, forget) ((void)(type), (void)(forget))
+#endif
+
 #define trt_make(own, type, args) (own)((type), (args), NULL)
 #endif

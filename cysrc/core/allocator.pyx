@@ -1,8 +1,8 @@
 """The caching CPU allocator: slabs of small blocks over spans that split and join (allocator.h, heap.h), or one that replaces it.
 
 The debug build gives every block its own allocation, as TENSORRT_LITE_CPU_ALLOCATOR=system does, so that the address
-sanitizer sees overruns. Slabs and figures rely on the GIL, the heaps have a mutex; reference counts are atomic because
-kernels hold blocks without the GIL.
+sanitizer sees overruns. Slabs and figures rely on the GIL, or belong to a thread where there is none; the heaps have a mutex; reference
+counts are atomic because kernels hold blocks without the GIL.
 """
 from libc.stdlib cimport getenv, malloc, strtoll
 
@@ -26,7 +26,8 @@ cdef extern from "allocator.h" nogil:
     ctypedef struct trt_block_figures:
         int64_t allocated, peak, requests, slab_bytes, replaced
     trt_memory_figures trt_memory
-    trt_block_figures trt_stats
+    trt_block_figures trt_figures()
+    void trt_start_peak()
     const trt_allocator trt_system_allocator
     const trt_allocator* trt_replacement
     void trt_heap_init()
@@ -62,7 +63,7 @@ _start()
 cdef int out_of_memory(int64_t nbytes) except -1:
     raise RuntimeError(
         f"[enforce fail] CPUAllocator: can't allocate memory: you tried to allocate {nbytes} bytes "
-        f"({nbytes / 2.0**30:.2f} GiB); {trt_stats.allocated} bytes are in use and {trt_cached_bytes()} bytes were cached")
+        f"({nbytes / 2.0**30:.2f} GiB); {trt_figures().allocated} bytes are in use and {trt_cached_bytes()} bytes were cached")
 
 
 ctypedef void (*memory_watch)(void* address, int64_t nbytes, int64_t in_use) noexcept
@@ -82,14 +83,14 @@ cdef trt_block* block_alloc(int64_t nbytes) except NULL:
     if b == NULL:
         out_of_memory(nbytes)
     if watch != NULL:
-        watch(b.data, b.capacity, trt_stats.allocated)
+        watch(b.data, b.capacity, trt_figures().allocated)
     return b
 
 
 cdef void block_drop(trt_block* b) noexcept:
     """Give back one reference; the last one returns the memory to its pool."""
     if watch != NULL and b != NULL and b.refs == 1 and not b.flags & TRT_BLOCK_EXTERNAL:
-        watch(b.data, -b.capacity, trt_stats.allocated - b.capacity)
+        watch(b.data, -b.capacity, trt_figures().allocated - b.capacity)
     trt_block_drop(b)
 
 
@@ -146,20 +147,21 @@ def memory_stats():
     kernel since the start, of that ``idle`` after a second (or what misses made of it) without use and ``pressure`` because memory was short. ``segments``:
     mappings held now, ``mappings`` those made so far; ``splits`` and ``joins`` of free spans.
     """
+    cdef trt_block_figures blocks = trt_figures()
     cdef int locked = trt_lock()
     cdef trt_memory_figures spans = trt_memory
     cdef int64_t cached = trt_cached_bytes(), large = LARGE_HEAP.cached, bound = trt_cache_bound()
     trt_unlock(locked)
     return {
-        "allocated_bytes.current": trt_stats.allocated,
-        "allocated_bytes.peak": trt_stats.peak,
-        "active_bytes.current": spans.live + trt_stats.replaced,
+        "allocated_bytes.current": blocks.allocated,
+        "allocated_bytes.peak": blocks.peak,
+        "active_bytes.current": spans.live + blocks.replaced,
         "active_bytes.peak": spans.live_peak,
-        "reserved_bytes.current": spans.mapped + trt_stats.replaced,
+        "reserved_bytes.current": spans.mapped + blocks.replaced,
         "reserved_bytes.peak": spans.mapped_peak,
         "cached_bytes.current": cached,
         "large_cached_bytes.current": large,
-        "slab_bytes.current": trt_stats.slab_bytes,
+        "slab_bytes.current": blocks.slab_bytes,
         "cache_bound_bytes": bound,
         "returned_bytes": spans.returned,
         "returned_bytes.idle": spans.returned_idle,
@@ -168,14 +170,14 @@ def memory_stats():
         "mappings": spans.mappings,
         "splits": spans.splits,
         "joins": spans.joins,
-        "requests": trt_stats.requests,
+        "requests": blocks.requests,
         "allocator": _allocator_kind(),
     }
 
 
 def reset_peak_memory_stats():
     """Start a new peak measurement at the current use."""
-    trt_stats.peak = trt_stats.allocated
+    trt_start_peak()
     trt_reset_peaks()
 
 

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stddef.h>
 #include <limits.h>
+#include "free_threading.h"
 
 enum { TRT_F32 = 8, TRT_F64 = 9, TRT_C64 = 10, TRT_C128 = 11 };
 
@@ -33,9 +34,9 @@ static void trt_blas_parent(void) { pthread_mutex_unlock(&trt_blas_lock); }
 static void trt_blas_at_exit(void) { pthread_mutex_lock(&trt_blas_lock); }
 static void trt_blas_child(void) { trt_blas_threads = 0; pthread_mutex_unlock(&trt_blas_lock); }
 
-/* NULL, or the name of what is missing. Needs the GIL; several threads may have looked for the path before the first comes here,
+/* NULL, or the name of what is missing. Needs the GIL or `trt_blas_opening`; several threads may have looked for the path before the first comes here,
    and a handler that is registered twice would wait for the lock that it has. */
-static const char* trt_blas_open(const char* path, void* runner) {
+static const char* trt_blas_open_alone(const char* path, void* runner) {
   static int opened = 0;
   if (opened) return NULL;
   /* The library reads its environment when it is loaded. Its own threads never work here, but each spins for some 30 ms when it is made,
@@ -56,6 +57,14 @@ static const char* trt_blas_open(const char* path, void* runner) {
   atexit(trt_blas_at_exit);
   opened = 1;
   return NULL;
+}
+
+static trt_mutex trt_blas_opening;
+static const char* trt_blas_open(const char* path, void* runner) {
+  trt_mutex_lock(&trt_blas_opening);
+  const char* missing = trt_blas_open_alone(path, runner);
+  trt_mutex_unlock(&trt_blas_opening);
+  return missing;
 }
 
 static void trt_blas_begin(int threads) {

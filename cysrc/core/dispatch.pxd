@@ -19,6 +19,9 @@ cdef extern from "thread_state.h":
         PyObject* handled_calls
         PyObject* dispatch_modes
         const int* cancelled
+        PyObject* dying
+        int draining
+        uint64_t newest_sequence
         const char* operator_name
         PyObject** late_warnings
     trt_thread_state* tls "trt_tls"() noexcept nogil

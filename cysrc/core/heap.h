@@ -13,7 +13,8 @@
    second doubles, up to sixteen, and the quarter of the peak up to the whole; a minute without such a miss halves them again.
    A process that stops allocating is served by a thread that sleeps for a second, returns what is left and ends; it is
    started when more than IDLE_BYTES are free, so that small programs have none. Everything here is called with the GIL; the mutex
-   keeps that thread out, and forking waits for it. A child starts a thread of its own when it needs one. */
+   keeps that thread out, and forking waits for it. A child starts a thread of its own when it needs one. Without a GIL the mutex is
+   between all threads. */
 #ifndef TRT_HEAP_H
 #define TRT_HEAP_H
 #ifndef _GNU_SOURCE
@@ -29,6 +30,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "block.h"
+#include "free_threading.h"
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
@@ -95,7 +97,7 @@ static int trt_idle_running = 0;
 /* The mutex is between the holder of the GIL and the thread, so a program without that does not pay for it. The thread ends by
    clearing the flag, after which it touches nothing but the mutex. */
 static inline int trt_lock(void) {
-  int running = __atomic_load_n(&trt_idle_running, __ATOMIC_ACQUIRE);
+  int running = TRT_FREE_THREADED || __atomic_load_n(&trt_idle_running, __ATOMIC_ACQUIRE);
   if (running) pthread_mutex_lock(&trt_memory_lock);
   return running;
 }
@@ -325,8 +327,8 @@ static void trt_start_idle_thread(void) {
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   pthread_attr_setstacksize(&attributes, 256 << 10);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  __atomic_store_n(&trt_idle_running, 1, __ATOMIC_RELEASE);
-  if (pthread_create(&thread, &attributes, trt_idle_thread, NULL)) __atomic_store_n(&trt_idle_running, 0, __ATOMIC_RELEASE);
+  if (!__atomic_exchange_n(&trt_idle_running, 1, __ATOMIC_ACQ_REL) && pthread_create(&thread, &attributes, trt_idle_thread, NULL))
+    __atomic_store_n(&trt_idle_running, 0, __ATOMIC_RELEASE);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   pthread_attr_destroy(&attributes);
 }
@@ -532,8 +534,9 @@ static void trt_span_give(trt_span* s) {
   trt_bin_insert(h, s);
   int64_t excess = trt_cached_bytes() - trt_cache_bound();
   if (excess > 0) trt_return_unneeded(trt_release(excess, now), now);
+  int idle = trt_cached_bytes() > IDLE_BYTES && !__atomic_load_n(&trt_idle_running, __ATOMIC_ACQUIRE);
   trt_unlock(locked);
-  if (!locked && trt_cached_bytes() > IDLE_BYTES) trt_start_idle_thread();
+  if (idle) trt_start_idle_thread();
 }
 
 static void trt_heap_init(void) {

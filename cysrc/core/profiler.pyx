@@ -15,6 +15,7 @@ from tensorrt_lite._C.core.boxing cimport register_boxed
 from tensorrt_lite._C.core.device cimport DEV_CUDA
 from tensorrt_lite._C.core.dispatch cimport attach, tls, trt_operator, trt_thread_state, trt_value, redispatch, BELOW, INPLACE
 from tensorrt_lite._C.core.dtype cimport Scalar, dtype_of
+from tensorrt_lite._C.core.free_threading cimport FREE_THREADED, mutex, mutex_lock, mutex_unlock
 from tensorrt_lite._C.core.tensor cimport TensorBase, K_CPU, K_CUDA, K_DERIVATIVES, KEY_TRACER
 from tensorrt_lite._C.core import allocator as _allocator
 from tensorrt_lite._C.core import dispatch as _dispatch
@@ -39,6 +40,9 @@ cdef extern from "recorder.h":
         unsigned long python_thread
     trt_recorder* own_recorder "trt_own_recorder"
     int64_t own_recording "trt_own_recording"
+    bint trt_begin_writing() noexcept
+    void trt_end_writing() noexcept
+    void trt_wait_for_writers(trt_recorder* r) noexcept nogil
     int64_t trt_nanoseconds() noexcept
     int64_t trt_ticks() noexcept
     void trt_choose_clock() noexcept
@@ -110,6 +114,7 @@ cdef enum:
 cdef Recording active = None      # the recording that runs
 cdef int64_t active_number = 0    # its number; 0: none runs
 cdef int active_notes = 0
+cdef mutex threads_lock           # of a recording's list of threads, and of its end
 cdef int64_t recordings = 0       # numbers given out
 cdef const uint64_t* newest_node = NULL
 trt_choose_clock()
@@ -122,6 +127,13 @@ cdef void follow_sequence(const uint64_t* newest) noexcept:
     newest_node = newest
 
 
+cdef inline int64_t newest_number() noexcept:
+    """The number of the newest Node: without the GIL of this thread's."""
+    if FREE_THREADED:
+        return <int64_t>tls().newest_sequence
+    return 0 if newest_node == NULL else <int64_t>newest_node[0]
+
+
 cdef trt_recorder* recorder_of_thread() noexcept:
     """This thread's buffer; NULL where no recording runs, whose key is then taken away, or memory is short."""
     global own_recorder, own_recording
@@ -130,13 +142,24 @@ cdef trt_recorder* recorder_of_thread() noexcept:
     if active_number == 0:
         tls().included &= ~K_TRACER
         return NULL
-    own_recorder = active.add_thread()
+    mutex_lock(&threads_lock)
+    own_recorder = active.add_thread() if active_number else NULL
     own_recording = active_number if own_recorder != NULL else 0
+    mutex_unlock(&threads_lock)
     return own_recorder
 
 
 cdef int64_t begin_record(int kind, void* what, int64_t sequence) noexcept:
     """Open a range of this thread; returns what `end_record` closes it by. `what` of all kinds but operators is an object, which the record owns."""
+    cdef int64_t token
+    if not trt_begin_writing():
+        return -1
+    token = write_begin(kind, what, sequence)
+    trt_end_writing()
+    return token
+
+
+cdef inline int64_t write_begin(int kind, void* what, int64_t sequence) noexcept:
     cdef trt_recorder* r = recorder_of_thread()
     cdef trt_record* x
     if r == NULL:
@@ -147,7 +170,7 @@ cdef int64_t begin_record(int kind, void* what, int64_t sequence) noexcept:
     x.what = what
     if kind != KIND_OPERATOR:
         Py_INCREF(<object>what)
-    x.sequence = sequence if sequence >= 0 or newest_node == NULL else <int64_t>newest_node[0]
+    x.sequence = sequence if sequence >= 0 else newest_number()
     if active_notes & NOTE_STACK:
         x.stack = trt_write_stack(r, active.codes)
     if active_notes & NOTE_ECHO:
@@ -161,13 +184,18 @@ cdef int64_t begin_record(int kind, void* what, int64_t sequence) noexcept:
 
 cdef void end_record(int64_t token) noexcept:
     cdef int64_t now = trt_ticks()
+    if token >= 0 and trt_begin_writing():
+        write_end(token, now)
+        trt_end_writing()
+
+
+cdef inline void write_end(int64_t token, int64_t now) noexcept:
     cdef trt_record* x
-    if token < 0 or token >> INDEX_BITS != active_number or own_recording != active_number:
+    if token >> INDEX_BITS != active_number or own_recording != active_number:
         return                     # the recording has ended in between
     x = &own_recorder.records[token & ((<int64_t>1 << INDEX_BITS) - 1)]
     x.end = now
-    if newest_node != NULL:
-        x.after = <int64_t>newest_node[0]
+    x.after = newest_number()
     if x.mark >= 0:
         active.marks[x.mark + 1] = active.make_mark()
     if active_notes & NOTE_ECHO:
@@ -293,6 +321,13 @@ cdef int64_t write_arguments(trt_recorder* r, trt_operator* op, const trt_value*
 
 cdef void describe_call(int64_t token, PyObject** args, Py_ssize_t n) noexcept:
     """The arguments of a function's call, which no schema describes."""
+    if token >= 0 and active_notes & NOTE_ARGUMENTS and trt_begin_writing():
+        if own_recording == active_number:
+            write_call_arguments(token, args, n)
+        trt_end_writing()
+
+
+cdef inline void write_call_arguments(int64_t token, PyObject** args, Py_ssize_t n) noexcept:
     cdef trt_recorder* r = own_recorder
     cdef int64_t place
     cdef int64_t* w
@@ -301,8 +336,6 @@ cdef void describe_call(int64_t token, PyObject** args, Py_ssize_t n) noexcept:
     cdef double d
     cdef int overflow
     cdef object x
-    if token < 0 or not active_notes & NOTE_ARGUMENTS:
-        return
     place = r.used
     w = trt_more_words(r, 1)
     if w == NULL:
@@ -393,22 +426,28 @@ cdef list read_arguments(const int64_t* words, int64_t at):
     return found
 
 
+cdef inline void describe_operator(trt_operator* op, const trt_value* v, uint64_t keys, int mode) noexcept:
+    """What the newest record says of an operator's call besides its times."""
+    cdef int64_t place
+    own_recorder.records[own_recorder.count - 1].in_place = mode == INPLACE
+    if active_notes & NOTE_ARGUMENTS:
+        place = write_arguments(own_recorder, op, v)
+        own_recorder.records[own_recorder.count - 1].detail = place
+    if keys & K_CUDA:
+        own_recorder.records[own_recorder.count - 1].device = DEV_CUDA
+        if active_notes & NOTE_DEVICE:
+            mark_begin(&own_recorder.records[own_recorder.count - 1])
+
+
 cdef object run_recorded(trt_operator* op, const trt_value* v, PyObject* out, int mode):
     """The boxed kernel of Tracer."""
     cdef uint64_t keys = keys_of_call(op, v, out, mode)
     cdef int64_t token = begin_record(KIND_OPERATOR, op, -1)
-    cdef int64_t place
     cdef void* kernel
-    if token >= 0:
-        own_recorder.records[own_recorder.count - 1].in_place = mode == INPLACE
-    if token >= 0 and active_notes:
-        if active_notes & NOTE_ARGUMENTS:
-            place = write_arguments(own_recorder, op, v)
-            own_recorder.records[own_recorder.count - 1].detail = place
-        if keys & K_CUDA:
-            own_recorder.records[own_recorder.count - 1].device = DEV_CUDA
-            if active_notes & NOTE_DEVICE:
-                mark_begin(&own_recorder.records[own_recorder.count - 1])
+    if token >= 0 and trt_begin_writing():
+        if own_recording == active_number:
+            describe_operator(op, v, keys, mode)
+        trt_end_writing()
     try:
         kernel = redispatch(op, keys, BELOW(KEY_TRACER))
         return op.row.invoke(op, kernel, v, <void*>out, mode)
@@ -424,7 +463,7 @@ register_boxed(KEY_TRACER, run_recorded)
 cdef void note_memory(void* address, int64_t nbytes, int64_t in_use) noexcept:
     cdef trt_recorder* r
     cdef trt_record* x
-    if active_number == 0 or not tls().included & K_TRACER:
+    if active_number == 0 or not tls().included & K_TRACER or not trt_begin_writing():
         return
     r = recorder_of_thread()
     x = NULL if r == NULL else trt_add_record(r, KIND_MEMORY)
@@ -433,23 +472,30 @@ cdef void note_memory(void* address, int64_t nbytes, int64_t in_use) noexcept:
         x.what = address
         x.sequence = nbytes
         x.after = in_use
+    trt_end_writing()
 
 
 # ---- calls of Python functions ---------------------------------------------------------------------------------------
 
 cdef void begin_call(PyObject* frame) noexcept:
     """Python has called a function of this thread: its frame."""
-    cdef trt_recorder* r = recorder_of_thread() if is_recorded() else NULL
-    cdef trt_record* x
     if not trt_room_for_call():
         return
     calls[calls_open] = -1
     calls_open_by(1)
+    if is_recorded() and trt_begin_writing():
+        write_call(frame)
+        trt_end_writing()
+
+
+cdef inline void write_call(PyObject* frame) noexcept:
+    cdef trt_recorder* r = recorder_of_thread()
+    cdef trt_record* x
     x = NULL if r == NULL else trt_add_record(r, KIND_FRAME)
     if x == NULL:
         return
     x.what = <void*>PyFrame_GetCode(frame)     # owned by the record
-    x.sequence = x.after = 0 if newest_node == NULL else <int64_t>newest_node[0]
+    x.sequence = x.after = newest_number()
     x.begin = trt_ticks()
     calls[calls_open - 1] = active_number << INDEX_BITS | (r.count - 1)
 
@@ -575,9 +621,13 @@ cdef class Recording:
             set_profile(NULL, NULL)
         _allocator._watch_memory(0)
         _set_recording(False)
-        active = None
+        mutex_lock(&threads_lock)
         active_number = 0
         active_notes = 0
+        mutex_unlock(&threads_lock)
+        with nogil:
+            trt_wait_for_writers(self.recorders)
+        active = None
 
     cdef double nanosecond(self, int64_t tick) noexcept:
         """Since the start."""

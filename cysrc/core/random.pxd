@@ -1,6 +1,6 @@
 # The CPU generator as other compiled modules see it: `state_of(generator)` gives the C state that every fill of
 # random_streams.h takes first. The pointer lives as long as the generator object (None: the default one, as long as
-# no other is installed), and the GIL must be held from state_of to the last draw.
+# no other is installed), and the GIL must be held from state_of to the last draw; without one, `lock_state` around the draws.
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 
@@ -112,4 +112,6 @@ cdef class GeneratorBase:
 
 
 cdef rs_state *state_of(object generator) except NULL
+cdef void lock_state(rs_state* state) noexcept
+cdef void unlock_state(rs_state* state) noexcept
 cdef GeneratorBase generator_on(object generator, int device_type, int index)

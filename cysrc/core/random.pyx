@@ -5,17 +5,27 @@ The state is held by value, so a fill needs no call back into Python; `state_of`
 The Python class `Generator` derives from GeneratorBase and adds tensors as states; it installs its own instance as
 the default generator with `set_default_generator`.
 
-Locking: there is none. Every method runs, and every fill must run, with the GIL held: two threads that draw from one
-generator interleave whole fills and never tear a state. A build without the GIL needs a lock in GeneratorBase.
+Locking: every method runs, and every fill must run, with the GIL held or, where there is none, under the lock of the state: two threads
+that draw from one generator interleave whole fills and never tear a state.
 """
 
 from os import urandom
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport uint8_t, uint64_t
+from tensorrt_lite._C.core.free_threading cimport lock_of, mutex_lock, mutex_unlock
 
 # The seed of a generator nobody has seeded, as in PyTorch.
 DEFAULT_SEED = 67280421310721
+
+
+cdef void lock_state(rs_state* state) noexcept:
+    """Nobody else draws from it, reads or sets it until `unlock_state`. With the GIL that is so."""
+    mutex_lock(lock_of(state))
+
+
+cdef void unlock_state(rs_state* state) noexcept:
+    mutex_unlock(lock_of(state))
 
 
 cdef class GeneratorBase:
@@ -34,13 +44,17 @@ cdef class GeneratorBase:
             raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
         if not -(1 << 63) <= seed < (1 << 64):
             raise ValueError("Overflow when unpacking long long")
+        lock_state(&self.state)
         rs_manual_seed(&self.state, <uint64_t>(seed & 0xFFFFFFFFFFFFFFFF))
+        unlock_state(&self.state)
         return self
 
     def seed(self):
         """Seeds with 64 bits from the operating system and returns them."""
         value = int.from_bytes(urandom(8), "little")
+        lock_state(&self.state)
         rs_manual_seed(&self.state, <uint64_t>value)
+        unlock_state(&self.state)
         return value
 
     def initial_seed(self):
@@ -50,7 +64,9 @@ cdef class GeneratorBase:
     def get_state_bytes(self):
         """The state in the byte layout of PyTorch's CPU generator (5056 bytes)."""
         cdef bytes data = PyBytes_FromStringAndSize(NULL, RS_STATE_BYTES)
+        lock_state(&self.state)
         rs_get_state(&self.state, <uint8_t *>PyBytes_AS_STRING(data))
+        unlock_state(&self.state)
         return data
 
     def set_state_bytes(self, bytes data not None):
@@ -58,9 +74,10 @@ cdef class GeneratorBase:
 
         Raises RuntimeError when the length or the content is not that of a CPU generator; the stream is then unchanged.
         """
-        cdef rs_state_status status = rs_set_state(
-            &self.state, <const uint8_t *>PyBytes_AS_STRING(data), <size_t>PyBytes_GET_SIZE(data)
-        )
+        cdef rs_state_status status
+        lock_state(&self.state)
+        status = rs_set_state(&self.state, <const uint8_t *>PyBytes_AS_STRING(data), <size_t>PyBytes_GET_SIZE(data))
+        unlock_state(&self.state)
         if status == RS_STATE_WRONG_SIZE:
             raise RuntimeError(
                 f"Expected a CPUGeneratorImplState of size {RS_STATE_BYTES} "
@@ -72,7 +89,9 @@ cdef class GeneratorBase:
     def clone_state(self):
         """A new generator of the same class at the same point of the stream."""
         cdef GeneratorBase other = type(self)(self.device)
+        lock_state(&self.state)
         other.state = self.state
+        unlock_state(&self.state)
         return other
 
     def get_offset(self):

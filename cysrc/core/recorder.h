@@ -1,5 +1,5 @@
 /* What the profiler writes while a program runs: a buffer of fixed records per thread, and words of detail (shapes, stacks) beside them. Nothing here
-   makes a Python object; core/profiler.pyx does at the end. Everything happens under the GIL. */
+   makes a Python object; core/profiler.pyx does at the end. Everything happens under the GIL; without one the end of a recording waits for threads that write. */
 #ifndef TRT_RECORDER_H
 #define TRT_RECORDER_H
 #include <Python.h>
@@ -8,7 +8,9 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include <sched.h>
 #include <sys/syscall.h>
+#include "free_threading.h"
 #ifdef __x86_64__
 #include <cpuid.h>
 #include <x86intrin.h>
@@ -32,11 +34,32 @@ typedef struct trt_recorder {
   int64_t used, room;                   /* of words */
   int64_t thread;                       /* the system's number of the thread */
   unsigned long python_thread;
+  int* writing;                         /* the thread's word, without the GIL */
 } trt_recorder;
 
 /* A thread's recorder is valid while the recording that it belongs to is the one that runs. */
 static __thread trt_recorder* trt_own_recorder __attribute__((tls_model("initial-exec")));
 static __thread int64_t trt_own_recording __attribute__((tls_model("initial-exec")));
+
+#if TRT_FREE_THREADED
+/* How many functions of this thread write to its buffer now, one inside the other. It outlives the thread, since the end of a recording looks at it. */
+static __thread int* trt_own_writing __attribute__((tls_model("initial-exec")));
+static inline int trt_begin_writing(void) {
+  if (!trt_own_writing && !(trt_own_writing = calloc(1, sizeof(int)))) return 0;
+  __atomic_store_n(trt_own_writing, *trt_own_writing + 1, __ATOMIC_SEQ_CST);
+  return 1;
+}
+static inline void trt_end_writing(void) { __atomic_store_n(trt_own_writing, *trt_own_writing - 1, __ATOMIC_RELEASE); }
+static void trt_wait_for_writers(trt_recorder* r) {
+  for (; r; r = r->next)
+    while (r->writing != trt_own_writing && __atomic_load_n(r->writing, __ATOMIC_SEQ_CST)) sched_yield();
+}
+#else
+static int* const trt_own_writing = NULL;
+static inline int trt_begin_writing(void) { return 1; }
+static inline void trt_end_writing(void) {}
+static inline void trt_wait_for_writers(trt_recorder* r) { (void)r; }
+#endif
 
 static int64_t trt_nanoseconds(void) {
   struct timespec t;
@@ -69,6 +92,7 @@ static trt_recorder* trt_new_recorder(trt_recorder* next) {
   r->used = 1;                          /* a place of 0 is none */
   r->thread = syscall(SYS_gettid);
   r->python_thread = PyThread_get_thread_ident();
+  r->writing = trt_own_writing;
   r->next = next;
   return r;
 }

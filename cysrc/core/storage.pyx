@@ -6,7 +6,8 @@ which read as zeros from then on. Growing swaps the block, so a kernel that hold
 
 Copy-on-write: a lazy clone is a storage that holds another one's block, which is marked TRT_BLOCK_LAZY. Whoever of them writes takes a
 block of its own first (`make_writable`), and the last one that is left keeps the block. Only memory that nobody else can write to is
-shared so: not what a kernel or an exporter holds, nor what has an owner or an address outside. Marks are read and set under the GIL.
+shared so: not what a kernel or an exporter holds, nor what has an owner or an address outside. Marks are read and set under the GIL, or
+under the block's lock where there is none.
 """
 cimport cython
 from cpython.number cimport PyNumber_AsSsize_t
@@ -14,6 +15,7 @@ from cpython.buffer cimport Py_buffer, PyBuffer_FillInfo
 from libc.string cimport memcpy, memmove, memset
 from tensorrt_lite._C.core.allocator cimport (
     trt_block, trt_block_hold, trt_block_context, trt_block_returns_by, block_alloc, block_drop, block_external, TRT_BLOCK_READ_ONLY, TRT_BLOCK_LAZY, TRT_BLOCK_EXPOSED)
+from tensorrt_lite._C.core.free_threading cimport lock_of, mutex_lock, mutex_unlock
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUDA, DEV_META, device_type_name, has_index, make_device, parse_device, device as device_class
@@ -479,12 +481,23 @@ cdef int set_read_only(Storage s) except -1:
 
 cdef int make_writable(Storage s, str op) except -1:
     """Give a storage a block that it may write to; RuntimeError over read-only memory."""
-    cdef trt_block* fresh
     cdef trt_block* old = s.block
     if old.flags & TRT_BLOCK_READ_ONLY:
         raise RuntimeError(
             f"{op}: the memory to write to is read-only (an array that is not writeable, a file mapped for reading, bytes, or a DLPack tensor exported as "
             "read-only). Use clone() to get a tensor that can be written to.")
+    mutex_lock(lock_of(old))
+    try:
+        return own_block(s, old)
+    finally:
+        mutex_unlock(lock_of(old))
+
+
+cdef int own_block(Storage s, trt_block* old) except -1:
+    """Of the holders of a lazy block one after the other leaves it with a copy; who is left keeps it."""
+    cdef trt_block* fresh
+    if s.block != old:
+        return 0                                        # another thread that writes to the same storage
     if old.refs == 1:
         old.flags &= ~TRT_BLOCK_LAZY                    # the other clones are gone
         return 0
@@ -505,12 +518,15 @@ cdef int expose(Storage s) except -1:
 
 cdef Storage lazy_clone_of(Storage s):
     cdef trt_block* b = s.block
-    cdef Storage r
-    if b == NULL or s.device_type != DEV_CPU or b.flags & ~TRT_BLOCK_LAZY or not b.flags and b.refs > 1:
+    cdef Storage r = None
+    if b == NULL or s.device_type != DEV_CPU:
         return None
-    b.flags |= TRT_BLOCK_LAZY
-    r = alias_storage(s)
-    r.can_resize = True
+    mutex_lock(lock_of(b))
+    if not b.flags & ~TRT_BLOCK_LAZY and (b.flags or b.refs == 1):
+        b.flags |= TRT_BLOCK_LAZY
+        r = alias_storage(s)
+        r.can_resize = True
+    mutex_unlock(lock_of(b))
     return r
 
 

@@ -70,11 +70,13 @@ cdef enum:
     CREATED_INFERENCE = 3
     CREATED_IN_FUNCTION = 4
 
-cdef struct VersionCounter:
-    int64_t refs
-    int64_t value
-    VersionCounter* next
-    PyObject* views               # borrowed: head of the list of differentiable views
+cdef extern from "version_counter.h":
+    ctypedef struct VersionCounter "trt_version_counter":
+        int64_t refs
+        int64_t value
+        PyObject* views           # borrowed: head of the list of differentiable views, read and changed under its lock
+    void lock_views "trt_lock_views"(VersionCounter*) noexcept
+    void unlock_views "trt_unlock_views"(VersionCounter*) noexcept
 
 cdef class TensorBase:
     cdef Storage storage              # changed by set_storage alone: device_type, device_index and keys are copies of where it lies
@@ -185,6 +187,7 @@ cdef list held_list(list tensors)
 cdef TensorBase make_view(TensorBase t, int ndim, const int64_t* sizes, const int64_t* strides, int64_t offset)
 cdef TensorBase number_tensor(int dtype, const Scalar* value)
 cdef VersionCounter* shared_version(TensorBase t) except NULL
+cdef int drop_version(TensorBase t) except -1
 cdef int bump_version(TensorBase t) except -1
 cdef object shape_of(TensorBase t)
 cdef object strides_of(TensorBase t)

@@ -12,12 +12,19 @@ from cpython.ref cimport Py_INCREF, Py_CLEAR
 from cpython.tuple cimport PyTuple_SET_ITEM
 from tensorrt_lite._C.core.storage cimport Storage, new_storage, meta_storage, alias_storage, storage_resize, device_hooks, hooks_of
 from tensorrt_lite._C.core.dtype cimport Scalar, BOOL, F32, F64, I64, C64, C128, F16, BF16
+from tensorrt_lite._C.core.free_threading cimport keep_for_ever
 from tensorrt_lite._C.core.text cimport sizes_text
 from tensorrt_lite._C.core.device cimport device, DEV_CPU, DEV_META, DEV_CUDA, DEV_CUSTOM, has_index, MF_CONTIGUOUS, MF_CHANNELS_LAST, MF_CHANNELS_LAST_3D, MF_PRESERVE
 
 
 cdef extern from "stage.h" nogil:
     void store_scalar(char* destination, int dtype, const Scalar* value)
+
+cdef extern from "version_counter.h":
+    VersionCounter* trt_share_version(VersionCounter** place, int64_t own) noexcept
+    void trt_hold_version(VersionCounter*) noexcept
+    void trt_drop_version(VersionCounter*) noexcept
+    void trt_bump_version(VersionCounter*) noexcept
 
 cdef extern from "thread_state.h":
     object trt_new(PyTypeObject*, object)
@@ -56,7 +63,7 @@ cdef object size_type = tuple
 cdef tuple _no_arguments = ()
 cdef Storage _no_storage = new_storage(0)
 _no_storage.can_resize = False   # every tensor starts with it
-cdef VersionCounter* _version_cache = NULL
+keep_for_ever(_no_storage)
 
 
 cdef extern from *:
@@ -119,14 +126,10 @@ cdef class TensorBase:
         self.contiguous = 1
 
     def __dealloc__(self):
-        global _version_cache
         if self.version != NULL:
             if self.base is not None or self.previous_view != NULL or self.version.views == <PyObject*>self:
                 unlink_view(self)
-            self.version.refs -= 1
-            if self.version.refs == 0:
-                self.version.next = _version_cache
-                _version_cache = self.version
+            trt_drop_version(self.version)
         if self.sizes != self.inline_geometry:
             free(self.sizes)
         Py_CLEAR(self.attributes)
@@ -427,21 +430,18 @@ cdef inline int copy_geometry(TensorBase r, TensorBase t) except -1:
 
 
 cdef VersionCounter* shared_version(TensorBase t) except NULL:
-    global _version_cache
-    cdef VersionCounter* v
-    if t.version == NULL:
-        v = _version_cache
-        if v != NULL:
-            _version_cache = v.next
-        else:
-            v = <VersionCounter*>malloc(sizeof(VersionCounter))
-            if v == NULL:
-                raise MemoryError
-        v.refs = 1
-        v.views = NULL
-        v.value = t.own_version
-        t.version = v
-    return t.version
+    cdef VersionCounter* v = trt_share_version(&t.version, t.own_version)
+    if v == NULL:
+        raise MemoryError
+    return v
+
+
+cdef int drop_version(TensorBase t) except -1:
+    """Let the tensor have a version counter of its own again, at 0."""
+    trt_drop_version(t.version)
+    t.version = NULL
+    t.own_version = 0
+    return 0
 
 
 cdef extern from *:
@@ -462,7 +462,7 @@ cdef int bump_version(TensorBase t) except -1:
     if t.version == NULL:
         t.own_version += 1
     else:
-        t.version.value += 1
+        trt_bump_version(t.version)
     return 0
 
 
@@ -472,7 +472,7 @@ cdef TensorBase alias_of(TensorBase t):
     copy_header(r, t)
     copy_geometry(r, t)
     r.version = shared_version(t)
-    r.version.refs += 1
+    trt_hold_version(r.version)
     return r
 
 
@@ -485,7 +485,7 @@ cdef TensorBase make_view(TensorBase t, int ndim, const int64_t* sizes, const in
         set_ndim(r, ndim)
     set_geometry(r, ndim, sizes, strides)
     r.version = shared_version(t)
-    r.version.refs += 1
+    trt_hold_version(r.version)
     r.base = t if t.base is None else t.base
     r.grad_fn_version = r.version.value
     link_view(r)
@@ -516,13 +516,16 @@ cdef list held_list(list tensors):
 
 
 cdef inline void link_view(TensorBase r) noexcept:
+    lock_views(r.version)
     r.next_view = r.version.views
     if r.next_view != NULL:
         (<TensorBase>r.next_view).previous_view = <PyObject*>r
     r.version.views = <PyObject*>r
+    unlock_views(r.version)
 
 
 cdef inline void unlink_view(TensorBase r) noexcept:
+    lock_views(r.version)
     if r.previous_view != NULL:
         (<TensorBase>r.previous_view).next_view = r.next_view
     elif r.version.views == <PyObject*>r:
@@ -531,6 +534,7 @@ cdef inline void unlink_view(TensorBase r) noexcept:
         (<TensorBase>r.next_view).previous_view = r.previous_view
     r.next_view = NULL
     r.previous_view = NULL
+    unlock_views(r.version)
 
 
 cdef TensorBase number_tensor(int dtype, const Scalar* value):

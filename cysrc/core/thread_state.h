@@ -22,6 +22,9 @@ typedef struct {
   int step_device;                 /* the custom device whose step was looked up last */
   PyObject* handled_calls;         /* calls of private operators that __torch_dispatch__ has in its hands, a list; NULL: there were none yet */
   PyObject* dispatch_modes;        /* the stack of TorchDispatchModes, a list; NULL: there were none yet */
+  PyObject* dying;                 /* Nodes whose last reference goes while others are freed, a list; NULL: there were none yet */
+  int draining;                    /* that is going on */
+  uint64_t newest_sequence;        /* of the Nodes that this thread made; with the GIL all threads count together (autograd/node.pxd) */
   PyObject** late_warnings;        /* where a resized output's warning waits until the kernel has run: a list or NULL; NULL: it is given at once */
 } trt_thread_state;
 

@@ -7,6 +7,7 @@ import warnings
 from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport int64_t, uint64_t, uint32_t
 from libc.stdlib cimport calloc, free
+from tensorrt_lite._C.core.free_threading cimport keep_for_ever
 from tensorrt_lite._C.core.dtype cimport Scalar
 from tensorrt_lite._C.core.tensor cimport TensorBase, tensor_type, parameter_type, bump_version
 from tensorrt_lite._C.core.dispatch cimport attach, trt_operator, trt_value, resolve, OPS, FRESH, OUT, INPLACE
@@ -395,6 +396,7 @@ cdef int add_entries(dict namespace, const trt_entry_spec* specs, int n) except 
         e.vectorcall = <void*>trt_call_entry
         e.spec = &specs[i]
         e.op = &OPS[specs[i].id]
+        keep_for_ever(e)
         namespace[specs[i].name.decode()] = e
         if specs[i].aliases != NULL:
             for alias in specs[i].aliases.decode().split(" "):

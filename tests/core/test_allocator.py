@@ -16,6 +16,7 @@ import pytest
 
 import tensorrt_lite as trt
 from tensorrt_lite.cpu import memory
+from tests.free_threading import OBJECT_HEADER
 
 MiB = 1 << 20
 SLACK = 64 * MiB
@@ -219,7 +220,7 @@ def test_bytes_of_small_tensors():
     kept = [trt.ones(10) for _ in range(100_000)]
     print((resident() - before) / len(kept))
     """
-    assert float(run(code)) <= 510
+    assert float(run(code)) <= 510 + 4 * (OBJECT_HEADER - 16)
 
 
 def test_the_cache_can_be_bounded():

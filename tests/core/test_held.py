@@ -14,6 +14,7 @@ import pytest
 
 import tensorrt_lite as trt
 from tensorrt_lite.nn import functional as F
+from tests.free_threading import needs_gil
 from tools import guard
 from tools.codegen import functions, schema
 
@@ -358,6 +359,7 @@ print("made", made)
 """
 
 
+@needs_gil
 def test_no_kernel_leaves_guarded_memory():
     guard.build()
     done = subprocess.run([guard.interpreter(), "-c", GUARDED], env=guard.environment(), capture_output=True, text=True, timeout=300)

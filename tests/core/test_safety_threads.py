@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.free_threading import needs_gil
 from tools import guard
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -72,6 +73,7 @@ print("calls", made)
 """
 
 
+@needs_gil
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_kernel_whose_operands_other_threads_change(name):
     done = subprocess.run([sys.executable, "-c", PROGRAM.format(kernel=KERNELS[name], size=300, seconds=0.7)], capture_output=True, text=True, timeout=300)
@@ -89,6 +91,7 @@ FEW = {
 }
 
 
+@needs_gil
 @pytest.mark.parametrize("name", FEW)
 def test_a_kernel_of_few_elements_that_other_threads_change(name):
     """With the guard's allocator, in which one element outside of its memory faults."""
@@ -159,6 +162,7 @@ print("calls", made)
 """
 
 
+@needs_gil
 @pytest.mark.parametrize("name", INDEXED)
 def test_indices_that_change_between_the_check_and_the_loops(name):
     changed, kernel = INDEXED[name]
@@ -169,7 +173,7 @@ def test_indices_that_change_between_the_check_and_the_loops(name):
 def test_kernels_that_give_up_the_gil_hold_their_memory():
     """In the function around each `with nogil` of an operator family a block or a tensor is held; the exceptions say why."""
     # callers hold, or hand in what they made; a plan is of a length alone
-    named = {("norm", "share"), ("norm", "share_rows"), ("conv", "scattered"), ("conv", "gemm_pass"), ("loss", "run_positions"), ("optim", "update_cpu"), ("fft", "plan_of"), ("linalg", "prepare")}
+    named = {("norm", "share"), ("norm", "share_rows"), ("conv", "scattered"), ("conv", "gemm_pass"), ("loss", "run_positions"), ("optim", "update_cpu"), ("fft", "find_plan"), ("linalg", "prepare")}
     bare, seen = [], 0
     for path in sorted((ROOT / "cysrc" / "ops").rglob("*.p*")):
         if path.suffix not in (".pyx", ".pxi"):

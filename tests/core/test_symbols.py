@@ -10,6 +10,7 @@ import weakref
 import pytest
 
 import tensorrt_lite as trt
+from tests.free_threading import FREE_THREADED
 
 
 class Doubling(trt.Tensor):
@@ -95,4 +96,4 @@ def test_classes_are_neither_kept_nor_lost():
 
     gone = make()
     gc.collect()
-    assert gone() is None
+    assert gone() is None or FREE_THREADED and sys.version_info < (3, 14)  # which keeps all classes once there are threads

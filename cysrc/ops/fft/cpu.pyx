@@ -6,6 +6,7 @@ from tensorrt_lite._C.core.allocator cimport block_alloc, block_drop, trt_block,
 from tensorrt_lite._C.core.device cimport DEV_CPU
 from tensorrt_lite._C.core.dispatch cimport attach
 from tensorrt_lite._C.core.dtype cimport C64, C128, F64
+from tensorrt_lite._C.core.free_threading cimport mutex, mutex_lock, mutex_unlock
 from tensorrt_lite._C.core.parallel cimport num_threads, parallel_for, task_fn
 from tensorrt_lite._C.core.tensor cimport TensorBase, data_of, empty_tensor
 from tensorrt_lite._C.steps.fft cimport FFT_C2C, set_transform_dim
@@ -81,11 +82,20 @@ cdef class Plan:
             free_plan(self.plan)
 
 
-cdef dict _plans = {}                # least recently used first; relies on the GIL
+cdef dict _plans = {}                # least recently used first; relies on the GIL or on the lock
 cdef int64_t _kept_lengths = 0
+cdef mutex _plans_lock
 
 
 cdef Plan plan_of(int64_t n, bint is_double, bint is_real, bint by_lines):
+    mutex_lock(&_plans_lock)
+    try:
+        return find_plan(n, is_double, is_real, by_lines)
+    finally:
+        mutex_unlock(&_plans_lock)
+
+
+cdef Plan find_plan(int64_t n, bint is_double, bint is_real, bint by_lines):
     global _kept_lengths
     cdef tuple key = (n, is_double, is_real, by_lines)
     cdef Plan plan = _plans.pop(key, None)

@@ -1,4 +1,5 @@
-"""Random numbers on the CPU, beneath the checks of random.pyx. The draws are in core/random_streams.h; every step holds the GIL from its first word to its last."""
+"""Random numbers on the CPU, beneath the checks of random.pyx. The draws are in core/random_streams.h; every step holds the GIL from its first word to its
+last, and a lock where there is none, so that threads that share a generator draw one after the other."""
 from libc.math cimport NAN, ceil, exp as c_exp, fabs, floor, lgamma, log, log1p, pow, sqrt
 from libc.stdint cimport int64_t, uint8_t
 from tensorrt_lite._C.core.allocator cimport block_drop, trt_block, trt_block_hold
@@ -8,7 +9,7 @@ from tensorrt_lite._C.core.dtype cimport BF16, F16, F32, F64, I64
 from tensorrt_lite._C.core.iterator cimport cast_to, contiguous_of, copy_elements, on_host
 from tensorrt_lite._C.core.parallel cimport GRAIN, parallel_for
 from tensorrt_lite._C.core.random cimport (
-    GeneratorBase, generator_on, RS_FILL_BERNOULLI, RS_FILL_EXPONENTIAL, RS_ROW_NEGATIVE, RS_ROW_NOT_FINITE, RS_ROW_SUM_ZERO, rs_bernoulli_tensor, rs_dtype, rs_fill, rs_fill_tensor,
+    GeneratorBase, generator_on, lock_state, unlock_state, RS_FILL_BERNOULLI, RS_FILL_EXPONENTIAL, RS_ROW_NEGATIVE, RS_ROW_NOT_FINITE, RS_ROW_SUM_ZERO, rs_bernoulli_tensor, rs_dtype, rs_fill, rs_fill_tensor,
     rs_multinomial_f32, rs_multinomial_f64, rs_next_normal, rs_next_u53, rs_randperm, rs_row_status, rs_state, state_of)
 from tensorrt_lite._C.core.storage cimport hooks_of
 from tensorrt_lite._C.core.tensor cimport ITEM_SIZE, TensorBase, data_of, empty_like_tensor, empty_tensor
@@ -35,7 +36,9 @@ cdef const trt_masked_scale_fn* MASKED_SCALE = trt_masked_scale()      # by dtyp
 cdef int fill(TensorBase t, const rs_fill* f, rs_state* state, object generator) except -1:
     if generator is not None and generator.device.type != "cpu":
         raise RuntimeError(f"Expected a 'cpu' device type for generator but found '{generator.device.type}'")
+    lock_state(state)
     rs_fill_tensor(state, f, <rs_dtype>t.dtype, data_of(t), t.ndim, t.sizes, t.strides)
+    unlock_state(state)
     return 0
 
 
@@ -63,7 +66,9 @@ cdef int bernoulli_of(TensorBase p, TensorBase out, rs_state* state, object gene
     if values.dtype == F16 or values.dtype == BF16:
         values = cast_to(values, F32)
     check_probabilities(values)
+    lock_state(state)
     rs_bernoulli_tensor(state, <rs_dtype>out.dtype, data_of(out), <rs_dtype>values.dtype, data_of(values), out.ndim, out.sizes, out.strides, values.strides)
+    unlock_state(state)
     return 0
 
 
@@ -127,7 +132,9 @@ cdef int permutation(TensorBase out, rs_state* state, object generator) except -
     cdef TensorBase order = out
     if out.dtype != I64 or not out.contiguous:
         order = empty_tensor(1, &out.numel, I64, DEV_CPU)
+    lock_state(state)
     rs_randperm(state, <int64_t*>data_of(order), order.numel)
+    unlock_state(state)
     return 0 if order is out else copy_elements(out, order)
 
 
@@ -220,10 +227,12 @@ cdef int multinomial(TensorBase input, int64_t k, bint again, rs_state* state, o
     else:
         values = empty_tensor(1, &n, code, DEV_CPU)
         for j in range(rows):
+            lock_state(state)
             if code == F64:
                 status = rs_multinomial_f64(state, <double*>data_of(p) + j * n, n, <double*>data_of(values), <int64_t*>data_of(result) + j * k, k)
             else:
                 status = rs_multinomial_f32(state, <float*>data_of(p) + j * n, n, <float*>data_of(values), <int64_t*>data_of(result) + j * k, k)
+            unlock_state(state)
             if status == RS_ROW_NEGATIVE:
                 raise RuntimeError("invalid multinomial distribution (encountering probability entry < 0)")
             if status == RS_ROW_NOT_FINITE:
@@ -271,12 +280,16 @@ cdef int poisson(TensorBase self, TensorBase r, rs_state* state, object generato
     cdef TensorBase rates = contiguous_of(cast_to(self, F64)), drawn = empty_tensor(self.ndim, self.sizes, F64, DEV_CPU)
     cdef double* rate = <double*>data_of(rates)
     cdef int64_t i
-    for i in range(self.numel):
-        if not rate[i] >= 0:
-            raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
-        if rate[i] > 9e17:
-            raise RuntimeError(f"invalid Poisson rate {rate[i]:g}: counts beyond 2^63 have no value")
-        (<double*>data_of(drawn))[i] = <double>one_poisson(state, rate[i])
+    lock_state(state)
+    try:
+        for i in range(self.numel):
+            if not rate[i] >= 0:
+                raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
+            if rate[i] > 9e17:
+                raise RuntimeError(f"invalid Poisson rate {rate[i]:g}: counts beyond 2^63 have no value")
+            (<double*>data_of(drawn))[i] = <double>one_poisson(state, rate[i])
+    finally:
+        unlock_state(state)
     return copy_elements(r, drawn)
 
 
@@ -333,8 +346,10 @@ cdef double one_binomial(rs_state* s, double count, double prob) noexcept:
 cdef int binomial(TensorBase count, TensorBase prob, TensorBase r, rs_state* state, object generator) except -1:
     cdef TensorBase n = cast_to(count, F64), p = cast_to(prob, F64), drawn = empty_tensor(r.ndim, r.sizes, F64, DEV_CPU)
     cdef int64_t i
+    lock_state(state)
     for i in range(r.numel):
         (<double*>data_of(drawn))[i] = one_binomial(state, (<double*>data_of(n))[i], (<double*>data_of(p))[i])
+    unlock_state(state)
     return copy_elements(r, drawn)
 
 
@@ -379,6 +394,7 @@ cdef int standard_gamma(TensorBase shape, TensorBase r, rs_state* state, object 
     cdef int64_t i
     cdef double wide
     cdef float narrow
+    lock_state(state)
     if shape.dtype == F64:
         for i in range(r.numel):
             wide = gamma_f64(state, (<double*>data_of(shape))[i])
@@ -387,6 +403,7 @@ cdef int standard_gamma(TensorBase shape, TensorBase r, rs_state* state, object 
         for i in range(r.numel):
             narrow = gamma_f32(state, (<float*>data_of(shape))[i])
             (<float*>data_of(r))[i] = <float>1.1754943508222875e-38 if narrow < <float>1.1754943508222875e-38 else narrow
+    unlock_state(state)
     return 0
 
 
@@ -398,6 +415,7 @@ cdef int rrelu(TensorBase self, TensorBase noise, double lower, double upper, bi
     cdef double* s = <double*>data_of(slopes)
     cdef double slope = (lower + upper) / 2
     cdef int64_t i
+    lock_state(state)
     for i in range(self.numel):
         if v[i] > 0:
             s[i] = 1
@@ -405,6 +423,7 @@ cdef int rrelu(TensorBase self, TensorBase noise, double lower, double upper, bi
             s[i] = rs_next_u53(state) * (upper - lower) + lower
         else:
             s[i] = slope
+    unlock_state(state)
     if training:
         # the slope as the noise tensor holds it: the product is rounded from there
         copy_elements(noise, slopes)
@@ -432,7 +451,9 @@ cdef GeneratorBase checked_generator(object generator, TensorBase t):
 cdef int fill_on_host(TensorBase t, const rs_fill* f, rs_state* state, object generator) except -1:
     cdef TensorBase c = empty_tensor(t.ndim, t.sizes, t.dtype, DEV_CPU)
     cdef GeneratorBase g = checked_generator(generator, t)
+    lock_state(&g.state)
     rs_fill_tensor(&g.state, f, <rs_dtype>c.dtype, data_of(c), c.ndim, c.sizes, c.strides)
+    unlock_state(&g.state)
     return copy_elements(t, c)
 
 
