@@ -203,7 +203,12 @@ def _compress(t: Any, kind: int, blocksize: Any, dense_dim: int, name: str) -> A
     # (batch, rows, columns, block rows, block columns, *dense)
     cells = t.reshape(count, rows, height, columns, width, *dense).transpose(2, 3)
     chosen = ops.ne(cells.detach(), 0)
-    chosen = chosen.reshape(count, rows, columns, -1).any(-1) if t.numel() else ops.zeros((count, rows, columns), dtype=chosen.dtype, device=t.device)
+    if not t.numel():
+        chosen = ops.zeros((count, rows, columns), dtype=chosen.dtype, device=t.device)
+    elif height * width > 1 or dense:
+        chosen = chosen.reshape(count, rows, columns, -1).any(-1)
+    else:
+        chosen = chosen.reshape(count, rows, columns)
     if not has_rows(kind):
         chosen, cells = chosen.transpose(1, 2), cells.transpose(1, 2)
     lengths = chosen.sum(-1)

@@ -187,6 +187,13 @@ def coo_of(indices: Any, values: Any, size: Any, coalesced: bool = False) -> Any
     )
 
 
+def compressed_of(layout: int, compressed: Any, plain: Any, values: Any, size: Any) -> Any:
+    """A tensor of a compressed layout, with the history of the values."""
+    if values.requires_grad and is_grad_enabled():
+        return with_values(make_compressed(layout, compressed, plain, values.detach(), size), values)
+    return make_compressed(layout, compressed, plain, stored(values), size)
+
+
 def values_at(source: Any, pattern: Any, like: Any) -> Any:
     """The elements of a tensor, sparse or not, at the indices of a sparse tensor, in the shape of its values."""
     p = parts(pattern)
@@ -275,15 +282,36 @@ def linear_keys(indices: Any, size: Any) -> Any:
     """Each column of indices as one number, in row-major order of `size`."""
     keys = None
     for d, extent in enumerate(size):
-        keys = indices[d] if keys is None else keys * extent + indices[d]
+        keys = indices[d] if keys is None else ops.add(indices[d], keys, alpha=extent)
     return ops.zeros(indices.size(1), dtype=int64, device=indices.device) if keys is None else keys
 
 
 def grouped(keys: Any) -> tuple[Any, Any]:
     """(order, starts): the stable order of keys, and where each run of equal ones begins in it, with the end of the last."""
     ordered, order = ops.sort(keys, dim=0, stable=True)
-    _, counts = ops.unique_consecutive(ordered, return_counts=True)
-    return order, ops.pad(counts.cumsum(0), (1, 0))
+    return order, run_starts(ordered)
+
+
+def run_starts(keys: Any) -> Any:
+    """Where each run of equal keys begins, with the end of the last."""
+    _, counts = ops.unique_consecutive(keys, return_counts=True)
+    return ops.pad(counts.cumsum(0), (1, 0))
+
+
+def merged(p: Parts, q: Parts, size: Any, common: bool) -> tuple[Any, Any, Any] | None:
+    """_csr_merge of two tensors of one layout and size, coalesced where they are in coordinates, which are one row then. None where it is not to be had: on devices
+    without the kernel, of batches, where indices are not in order or blocks differ."""
+    if p.values.device.type != "cpu" or p.values.device != q.values.device:
+        return None
+    if p.layout == COO:
+        keys = [linear_keys(x.indices, size[: p.sparse_dim]) for x in (p, q)]
+        lines = [ops.tensor([0, x.size(0)]) for x in keys]
+    else:
+        if p.compressed.dim() > 1 or p.values.shape[1:] != q.values.shape[1:]:
+            return None
+        keys, lines = [x.plain.to(int64) for x in (p, q)], [x.compressed.to(int64) for x in (p, q)]
+    found = ops._csr_merge(lines[0], keys[0], lines[1], keys[1], common)
+    return found if found[0].numel() else None
 
 
 def group_sums(values: Any, order: Any, starts: Any) -> Any:

@@ -12,8 +12,10 @@ from tensorrt_lite._sparse.parts import (
     COO,
     LAYOUTS,
     NAMES,
+    Parts,
     assign,
     coalesce,
+    compressed_of,
     coo_of,
     dense_at,
     has_rows,
@@ -22,6 +24,9 @@ from tensorrt_lite._sparse.parts import (
     is_sparse,
     layout_number,
     linear_keys,
+    make_compressed,
+    make_coo,
+    merged,
     number_of,
     ops,
     parts,
@@ -184,6 +189,10 @@ def _add(name: str, a: Any, b: Any, alpha: Any) -> Any:
 def _joined(a: Any, b: Any, alpha: Any, dtype: Any) -> Any:
     """The entries of both, without history."""
     p, q = parts(a), parts(b)
+    if p.sparse_dim == q.sparse_dim and (p.layout != COO or p.coalesced and q.coalesced):
+        found = merged(p, q, a.shape, False)
+        if found is not None:
+            return _merged_sum(p, q, a.shape, found, alpha, dtype)
     if p.layout != COO:
         from tensorrt_lite._sparse.convert import to_layout, to_sparse
 
@@ -198,6 +207,23 @@ def _joined(a: Any, b: Any, alpha: Any, dtype: Any) -> Any:
     both = ops.cat([p.values.to(dtype), values.to(dtype)])
     made = coo_of(ops.cat([p.indices, q.indices], 1), both, a.shape)
     return coalesce(made) if p.coalesced and q.coalesced else made
+
+
+def _merged_sum(p: Parts, q: Parts, size: Any, places: Any, alpha: Any, dtype: Any) -> Any:
+    """The sum of two tensors from where their entries go."""
+    starts, left, right = places
+
+    def spread(x: Any, y: Any, dim: int) -> Any:
+        made = x.new_empty((*x.shape[:dim], count, *x.shape[dim + 1 :]))
+        return made.index_copy_(dim, left, x).index_copy_(dim, right, y.to(x.dtype))
+
+    count = int(starts[-1])
+    more = q.values.to(dtype)
+    more = more if alpha == 1 and not isinstance(alpha, bool) else more * alpha
+    values = p.values.new_zeros((count, *p.values.shape[1:]), dtype=dtype).index_copy_(0, left, p.values.to(dtype)).index_add_(0, right, more)
+    if p.layout == COO:
+        return make_coo(spread(p.indices, q.indices, 1), values, size, True)
+    return make_compressed(p.layout, starts.to(p.compressed.dtype), spread(p.plain, q.plain, 0), values, size)
 
 
 def broadcasts(shape: Any, wanted: Any) -> bool:
@@ -251,8 +277,15 @@ def mul(a: Any, b: Any) -> Any:
         from tensorrt_lite._sparse.convert import to_layout, to_sparse
 
         p = parts(a)
+        found = merged(p, parts(b), a.shape, True)
+        if found is not None:
+            starts, left, right = found
+            values = values_of(a).index_select(0, left) * values_of(b).index_select(0, right)
+            return compressed_of(p.layout, starts.to(p.compressed.dtype), p.plain.index_select(0, left), values, a.shape)
         blocks = tuple(p.values.shape[p.compressed.dim() : p.compressed.dim() + 2]) if p.layout > 3 else None
-        return to_layout(_common(to_sparse(a), to_sparse(b)), NAMES[p.layout][6:].lower(), blocks, None)
+        # columns may be in any order, which _common sorts
+        coordinates = [coo_of(parts(x).indices, values_of(x), x.shape) for x in (to_sparse(a), to_sparse(b))]
+        return to_layout(_common(*coordinates), NAMES[p.layout][6:].lower(), blocks, None)
     return _common(a, b)
 
 
@@ -266,10 +299,15 @@ def _common(a: Any, b: Any) -> Any:
     if not p.values.size(0) or not q.values.size(0):
         kept = p.indices.new_empty((0,))
         return coo_of(p.indices.index_select(1, kept), values_of(a).index_select(0, kept) * values_of(b).index_select(0, kept), a.shape, True)
-    keys, others = linear_keys(p.indices, size), linear_keys(q.indices, size)
-    at = ops.searchsorted(others, keys).clamp_max(others.size(0) - 1)
-    kept = ops.eq(others.index_select(0, at), keys).nonzero().reshape(-1)
-    found = values_of(a).index_select(0, kept) * values_of(b).index_select(0, at.index_select(0, kept))
+    both = merged(p, q, size, True)
+    if both is not None:
+        _, kept, at = both
+    else:
+        keys, others = linear_keys(p.indices, size), linear_keys(q.indices, size)
+        at = ops.searchsorted(others, keys).clamp_max(others.size(0) - 1)
+        kept = ops.eq(others.index_select(0, at), keys).nonzero().reshape(-1)
+        at = at.index_select(0, kept)
+    found = values_of(a).index_select(0, kept) * values_of(b).index_select(0, at)
     return coo_of(p.indices.index_select(1, kept), found, a.shape, True)
 
 

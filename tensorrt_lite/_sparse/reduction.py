@@ -19,6 +19,7 @@ from tensorrt_lite._sparse.parts import (
     number_of,
     ops,
     parts,
+    run_starts,
     values_of,
     with_values,
 )
@@ -146,16 +147,17 @@ def softmax(t: Any, dim: int, dtype: Any, log: bool) -> Any:
     if not v.numel():
         return coo_of(p.indices, v, t.shape, True)
     rest = [k for k in range(p.sparse_dim) if k != d]
-    order, starts = (
-        grouped(linear_keys(ops.stack([p.indices[k] for k in rest]), [t.shape[k] for k in rest]))
-        if rest
-        else (ops.arange(v.size(0), device=v.device), ops.tensor([0, v.size(0)], device=v.device))
-    )
-    group = ops.empty_like(order).index_copy(
-        0, order, ops.repeat_interleave(ops.arange(starts.size(0) - 1, device=v.device), starts[1:] - starts[:-1])
-    )
+    order, starts = None, ops.tensor([0, v.size(0)], device=v.device)
+    if rest:
+        keys = linear_keys(p.indices.index_select(0, ops.tensor(rest, device=v.device)), [t.shape[k] for k in rest])
+        # lines along the last sparse dimension follow one another
+        order, starts = grouped(keys) if d < p.sparse_dim - 1 else (None, run_starts(keys))
+    group = ops.repeat_interleave(ops.arange(starts.size(0) - 1, device=v.device), starts[1:] - starts[:-1])
     flat = v.reshape(v.size(0), -1)
-    largest = ops.segment_reduce(flat.detach().index_select(0, order), "max", offsets=starts)
+    found = flat.detach()
+    if order is not None:
+        group, found = ops.empty_like(order).index_copy(0, order, group), found.index_select(0, order)
+    largest = ops.segment_reduce(found, "max", offsets=starts)
     largest = ops.where(largest.isinf(), ops.zeros_like(largest), largest)
     shifted = flat - largest.index_select(0, group)
     exponent = shifted.exp()

@@ -67,6 +67,39 @@ BINARY = {
 
 
 @pytest.mark.parametrize("name", BINARY)
+@pytest.mark.parametrize("layout", ["sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.complex64, torch.int32, torch.bool])
+def test_sparse_operands_of_every_layout_and_type(name, layout, dtype):
+    if dtype == torch.bool and name != "mul" or dtype == torch.int32 and name == "add_alpha":
+        return
+    g = torch.Generator().manual_seed(3)
+    for density in ((0.5, 0.4), (0.0, 0.5), (1.0, 1.0), (0.3, 0.0)):
+        dense = [(torch.rand(6, 9, generator=g) < d) * torch.randint(1, 7, (6, 9), generator=g) for d in density]
+        a, b = (converted(ours(x.to(dtype)), layout, trt) for x in dense)
+        expected = BINARY[name](torch, *(x.to(dtype) for x in dense))
+        found = BINARY[name](trt, a, b)
+        assert found.layout is a.layout and found.dtype is a.dtype
+        assert torch.equal(dense_of(found), expected)
+        if layout in ("sparse_coo", "sparse_csr", "sparse_csc"):
+            first, second = (x != 0 for x in dense)
+            assert found._nnz() == int(((first & second) if name == "mul" else (first | second)).sum())
+
+
+def test_compressed_operands_whose_columns_are_not_in_order():
+    crow, col = trt.tensor([0, 3, 4]), trt.tensor([2, 0, 1, 1])
+    a = trt.sparse_csr_tensor(crow, col, trt.tensor([1.0, 2.0, 3.0, 4.0]), (2, 3))
+    b = trt.sparse_csr_tensor(trt.tensor([0, 1, 2]), trt.tensor([0, 2]), trt.tensor([5.0, 6.0]), (2, 3))
+    for x, y in ((a, b), (b, a), (a, a)):
+        assert trt.equal((x + y).to_dense(), x.to_dense() + y.to_dense())
+        assert trt.equal((x * y).to_dense(), x.to_dense() * y.to_dense())
+
+
+def test_sums_keep_the_type_of_compressed_indices():
+    a = trt.sparse_csr_tensor(trt.tensor([0, 1, 2], dtype=trt.int32), trt.tensor([1, 0], dtype=trt.int32), trt.tensor([1.0, 2.0]), (2, 2))
+    assert {(a + a).crow_indices().dtype, (a + a).col_indices().dtype, (a * a).col_indices().dtype} == {trt.int32}
+
+
+@pytest.mark.parametrize("name", BINARY)
 def test_two_sparse_operands(name):
     for shape, sparse_dim in (((4, 5), 2), ((6, 3), 1), ((3, 4, 2), 2)):
         a, b = sample(1, shape, sparse_dim), sample(2, shape, sparse_dim)

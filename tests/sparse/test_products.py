@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="the comparison needs PyTorch (extra `conformance`)")
@@ -90,3 +91,33 @@ def test_wrong_places_are_refused():
     for arguments in ((crow, col, trt.ones(3), crow, col, v, 2), (crow, col, v.double(), crow, col, v, 2), (crow.int(), col, v, crow, col, v, 2), (crow, col, v, crow, col, v, -1)):
         with pytest.raises(RuntimeError, match="_csr_product"):
             ops._csr_product(*arguments)
+
+
+def test_merges_of_compressed_rows():
+    ops = namespace()
+    rng = np.random.default_rng(0)
+    for rows, columns, most in ((1, 50, 30), (7, 9, 9), (4, 3, 0)):
+        sides = [[np.sort(rng.choice(columns, rng.integers(0, most + 1), replace=False)) for _ in range(rows)] for _ in range(2)]
+        crows = [trt.tensor([0, *np.cumsum([len(r) for r in side]).tolist()]) for side in sides]
+        cols = [trt.from_numpy(np.concatenate(side).astype(np.int64)) for side in sides]
+        for common, joined in ((True, np.intersect1d), (False, np.union1d)):
+            crow, left, right = ops._csr_merge(crows[0], cols[0], crows[1], cols[1], common)
+            expected = [joined(x, y) for x, y in zip(*sides)]
+            col = np.concatenate(expected).astype(np.int64)
+            assert crow.tolist() == [0, *np.cumsum([len(r) for r in expected]).tolist()]
+            for found, given in ((left, cols[0].numpy()), (right, cols[1].numpy())):
+                at = found.numpy()
+                np.testing.assert_array_equal(given[at] if common else col[at], col if common else given)
+
+
+def test_merges_refuse_wrong_rows():
+    ops = namespace()
+    crow, col = trt.tensor([0, 1, 2]), trt.tensor([0, 1])
+    for wrong in ((trt.tensor([0, 3, 2]), col), (trt.tensor([1, 1, 2]), col), (trt.tensor([0, 1, 3]), col)):
+        for arguments in ((*wrong, crow, col), (crow, col, *wrong)):
+            with pytest.raises(RuntimeError, match="compressed indices"):
+                ops._csr_merge(*arguments, False)
+    for arguments in ((crow.int(), col, crow, col), (crow, col, crow[:2], col[:1]), (crow[:0], col, crow[:0], col), (crow, col[None], crow, col)):
+        with pytest.raises(RuntimeError, match="_csr_merge"):
+            ops._csr_merge(*arguments, True)
+    assert ops._csr_merge(trt.tensor([0, 2]), trt.tensor([1, 1]), trt.tensor([0, 1]), trt.tensor([0]), False)[0].numel() == 0

@@ -8,11 +8,12 @@ from tensorrt_lite._C.core.dtype cimport CAT_COMPLEX, CAT_FLOAT, I64, category, 
 from tensorrt_lite._C.core.parallel cimport GRAIN, parallel_for, task_fn
 from tensorrt_lite._C.core.tensor cimport TensorBase, data_of
 from tensorrt_lite._C.ops.held_blocks cimport drop_blocks, hold_blocks
-from tensorrt_lite._C.steps.sparse cimport sparse_call, set_sparse_count, set_sparse_dtype, set_sparse_fill, set_sparse_rows, sparse_product_call
+from tensorrt_lite._C.steps.sparse cimport sparse_call, set_sparse_count, set_sparse_dtype, set_sparse_fill, set_sparse_merge, set_sparse_rows, sparse_merge_call, sparse_product_call
 
 attach()
 
 ctypedef int (*take_fn)(sparse_call*, int64_t*) noexcept nogil
+ctypedef int (*merge_fn)(sparse_merge_call*) noexcept nogil
 
 cdef extern from *:
     """
@@ -21,14 +22,17 @@ cdef extern from *:
     ISA_TASK(sparse_rows)
     ISA_TASK(sparse_product)
     ISA_FUNCTION(int, sparse_take_rows, (sparse_call*, int64_t*))
+    ISA_FUNCTION(int, sparse_merge, (sparse_merge_call*))
     """
     task_fn sparse_rows_loop "sparse_rows"()
     task_fn sparse_product_loop "sparse_product"()
     take_fn sparse_take_rows_loop "sparse_take_rows"()
+    merge_fn sparse_merge_loop "sparse_merge"()
 
 cdef task_fn rows_task = sparse_rows_loop()
 cdef task_fn product_task = sparse_product_loop()
 cdef take_fn take_rows = sparse_take_rows_loop()
+cdef merge_fn merge_rows = sparse_merge_loop()
 
 
 cdef int check_valid(bint valid) except -1:
@@ -110,12 +114,37 @@ cdef int sparse_fill(sparse_product_call* call, TensorBase left_crow, TensorBase
     return multiply(call, (left_crow, left_col, left_values, right_crow, right_col, right_values, crow, col, values))
 
 
+cdef int sparse_merge(sparse_merge_call* call, TensorBase left_crow, TensorBase left_col, TensorBase right_crow, TensorBase right_col, TensorBase crow,
+                      TensorBase left, TensorBase right) except -1:
+    cdef trt_block* blocks[7]
+    cdef int n
+    cdef bint valid
+    cdef sparse_call lines, others
+    cdef int64_t* rows = <int64_t*>malloc((2 * call.rows + 2) * sizeof(int64_t))
+    if rows == NULL:
+        raise MemoryError(f"sum or product of sparse matrices: cannot allocate {2 * call.rows + 2} compressed indices")
+    lines.rows, lines.count, lines.columns, lines.crow = call.rows, call.left_count, 1, <const int64_t*>data_of(left_crow)
+    others.rows, others.count, others.columns, others.crow = call.rows, call.right_count, 1, <const int64_t*>data_of(right_crow)
+    call.left_col, call.right_col = <const int64_t*>data_of(left_col), <const int64_t*>data_of(right_col)
+    call.crow, call.left, call.right = <int64_t*>data_of(crow), <int64_t*>data_of(left), <int64_t*>data_of(right)
+    n = hold_blocks((left_crow, left_col, right_crow, right_col, crow, left, right), blocks)
+    with nogil:
+        valid = take_rows(&lines, rows) and take_rows(&others, rows + call.rows + 1)
+        if valid:
+            call.left_crow, call.right_crow = lines.crow, others.crow
+            call.ordered = merge_rows(call)
+    free(rows)
+    drop_blocks(blocks, n)
+    return check_valid(valid)
+
+
 cdef int sparse_dtype(int dtype, int* code) except -1:
     code[0] = compute_type[dtype] if category[dtype] in (CAT_FLOAT, CAT_COMPLEX) else I64
     return 0
 
 
 set_sparse_dtype(DEV_CPU, sparse_dtype)
+set_sparse_merge(DEV_CPU, sparse_merge)
 set_sparse_rows(DEV_CPU, sparse_rows)
 set_sparse_count(DEV_CPU, sparse_count)
 set_sparse_fill(DEV_CPU, sparse_fill)

@@ -1,6 +1,6 @@
 # Sparse matrices in compressed rows: checks, types and results for all devices.
 from tensorrt_lite._C.ops.sparse import cpu as _cpu_steps
-from tensorrt_lite._C.steps.sparse cimport SPARSE_LARGEST, SPARSE_MM, SPARSE_SAMPLED, SPARSE_SMALLEST, run_sparse_count, run_sparse_dtype, run_sparse_fill, run_sparse_rows, sparse_call, sparse_product_call
+from tensorrt_lite._C.steps.sparse cimport SPARSE_LARGEST, SPARSE_MM, SPARSE_SAMPLED, SPARSE_SMALLEST, run_sparse_count, run_sparse_dtype, run_sparse_fill, run_sparse_merge, run_sparse_rows, sparse_call, sparse_merge_call, sparse_product_call
 
 
 cdef int type_of_loops(TensorBase t) except -1:
@@ -98,3 +98,22 @@ cdef object _csr_product_kernel(TensorBase crow, TensorBase col, TensorBase valu
         run_sparse_fill(values.device_type, &call, left_crow, left_col, contiguous_of(cast_to(values, call.dtype)), right_crow, right_col,
                         contiguous_of(cast_to(other_values, call.dtype)), starts, found, out)
     return starts, found, cast_to(out, values.dtype)
+
+
+cdef object _csr_merge_kernel(TensorBase crow, TensorBase col, TensorBase other_crow, TensorBase other_col, bint common):
+    cdef sparse_merge_call call
+    cdef int64_t n = crow.numel, none = 0, most = min(col.numel, other_col.numel)
+    cdef TensorBase starts, left, right
+    for t in (crow, col, other_crow, other_col):
+        if (<TensorBase>t).ndim != 1 or (<TensorBase>t).dtype != I64 or place_of(<TensorBase>t) != place_of(crow):
+            raise RuntimeError(f"_csr_merge: expected int64 vectors on one device, got {dtype_text((<TensorBase>t).dtype)} {shape_text(<TensorBase>t)}")
+    if n == 0 or other_crow.numel != n:
+        raise RuntimeError(f"_csr_merge: expected as many compressed rows in both, got {shape_text(crow)} and {shape_text(other_crow)}")
+    call.rows, call.left_count, call.right_count, call.common, call.count, call.ordered = n - 1, col.numel, other_col.numel, common, 0, 1
+    starts = empty_tensor(1, &n, I64, place_of(crow))
+    left = empty_tensor(1, &most if common else col.sizes, I64, place_of(crow))
+    right = empty_tensor(1, &most if common else other_col.sizes, I64, place_of(crow))
+    run_sparse_merge(crow.device_type, &call, contiguous_of(crow), contiguous_of(col), contiguous_of(other_crow), contiguous_of(other_col), starts, left, right)
+    if not call.ordered:
+        starts = empty_tensor(1, &none, I64, place_of(crow))
+    return (starts, _ops.narrow(left, 0, 0, call.count), _ops.narrow(right, 0, 0, call.count)) if common else (starts, left, right)
