@@ -12,6 +12,13 @@ from tensorrt_lite.distributions.utils import lazy_property
 __all__ = ["Distribution"]
 
 
+def _lacking(hint: str) -> NotImplementedError:
+    """PyTorch's error, which has no text, with a note."""
+    error = NotImplementedError()
+    error.add_note(hint)
+    return error
+
+
 class Distribution:
     """A batch of distributions: `batch_shape` of them, each over values of `event_shape`.
 
@@ -104,11 +111,11 @@ class Distribution:
     @property
     def support(self) -> Any:
         """The constraint that values satisfy."""
-        raise NotImplementedError
+        raise _lacking(f"{type(self).__name__} has no support")
 
     @property
     def mean(self) -> Any:
-        raise NotImplementedError
+        raise _lacking(f"{type(self).__name__} has no mean")
 
     @property
     def mode(self) -> Any:
@@ -116,7 +123,7 @@ class Distribution:
 
     @property
     def variance(self) -> Any:
-        raise NotImplementedError
+        raise _lacking(f"{type(self).__name__} has no variance")
 
     @property
     def stddev(self) -> Any:
@@ -129,7 +136,9 @@ class Distribution:
 
     def rsample(self, sample_shape: Any = trt.Size()) -> Any:  # noqa: B008 - immutable
         """Values drawn as differentiable functions of the parameters (where `has_rsample`)."""
-        raise NotImplementedError
+        raise _lacking(
+            f"{type(self).__name__} has no differentiable samples (has_rsample is False): sample() draws without a gradient, log_prob() of what it drew has one"
+        )
 
     def sample_n(self, n: int) -> Any:
         """`sample((n,))`, deprecated."""
@@ -138,23 +147,23 @@ class Distribution:
 
     def log_prob(self, value: Any) -> Any:
         """The logarithm of the density, or of the probability, at value. ValueError outside of the support where arguments are checked."""
-        raise NotImplementedError
+        raise _lacking(f"{type(self).__name__} has no log_prob()")
 
     def cdf(self, value: Any) -> Any:
         """The probability of values up to `value`."""
-        raise NotImplementedError
+        raise _lacking(f"{type(self).__name__} has no cdf()")
 
     def icdf(self, value: Any) -> Any:
         """The value up to which the probability is `value`: the inverse of `cdf`."""
-        raise NotImplementedError
+        raise _lacking(f"{type(self).__name__} has no icdf()")
 
     def enumerate_support(self, expand: bool = True) -> Any:
         """All values of a discrete distribution along a new first dimension; the batch dimensions behind it have size 1 unless `expand`."""
-        raise NotImplementedError
+        raise _lacking(f"{type(self).__name__} has no enumerate_support()")
 
     def entropy(self) -> Any:
         """The entropy in nats: (*batch_shape)."""
-        raise NotImplementedError
+        raise _lacking(f"{type(self).__name__} has no entropy()")
 
     def perplexity(self) -> Any:
         """The exponential of the entropy."""

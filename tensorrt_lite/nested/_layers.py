@@ -223,7 +223,8 @@ def _multi_head_attention(
         if given is not None
     ]  # fmt: skip
     if refused:
-        raise RuntimeError(f"multi_head_attention_forward(): not supported with nested tensors: {', '.join(refused)}")
+        hint = "; pass need_weights=False, each sequence has weights of its own shape" if need_weights else ""
+        raise RuntimeError(f"multi_head_attention_forward(): not supported with nested tensors: {', '.join(refused)}{hint}")
     if not all(isinstance(t, NestedTensor) and t.dim() == 3 and t._ragged_idx == 1 for t in (query, key, value)):
         raise RuntimeError("multi_head_attention_forward(): query, key and value must be nested tensors (B, j, E)")
     if use_separate_proj_weight:

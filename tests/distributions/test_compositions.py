@@ -305,3 +305,12 @@ def test_all_types_of_parameters_broadcast() -> None:
         for name, kind in itertools.product(("Normal", "Laplace", "Cauchy", "Gumbel", "Uniform"), (trt.float32, trt.float64)):
             a, b = trt.zeros(2, 1, dtype=kind), trt.ones(3, dtype=kind)
             assert getattr(D, name)(a, b).sample((4,)).shape == (4, 2, 3)
+
+
+def test_what_a_distribution_lacks_is_named() -> None:
+    p = trt.distributions.Bernoulli(0.5)
+    calls = {"no differentiable samples": p.rsample, "no cdf()": lambda: p.cdf(trt.tensor(1.0)), "no icdf()": lambda: p.icdf(trt.tensor(0.5))}
+    for said, call in {**calls, "no enumerate_support()": trt.distributions.LogNormal(0.0, 1.0).enumerate_support}.items():
+        with pytest.raises(NotImplementedError) as caught:
+            call()
+        assert said in caught.value.__notes__[0]

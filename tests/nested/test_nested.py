@@ -147,6 +147,8 @@ def test_modules():
     for part, t in zip(out.unbind(), ours.unbind(), strict=True):
         np.testing.assert_allclose(part.tolist(), model(t).tolist(), atol=1e-12)
     attention = trt.nn.MultiheadAttention(6, 2, batch_first=True).double()
+    with pytest.raises(RuntimeError, match="pass need_weights=False"):
+        attention(ours, ours, ours)
     out, weights = attention(ours, ours, ours, need_weights=False)
     assert weights is None
     for part, t in zip(out.unbind(), ours.unbind(), strict=True):
