@@ -105,6 +105,8 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     """Strict: links and anchors that lead nowhere, and pages in no table of contents, are warnings."""
     done = subprocess.run([sys.executable, "-m", "tools.site", str(tmp_path)], capture_output=True, text=True, cwd=ROOT, timeout=300)
     assert done.returncode == 0, done.stderr
+    assert "http.server" in done.stdout
+    assert (tmp_path / "html" / "narrow.css").exists()
     assert (tmp_path / "html" / "search" / "search_index.json").stat().st_size > 500_000
     foreign = {
         link

@@ -24,6 +24,7 @@ def assemble(folder: Path) -> Path:
     sources = folder / "pages"
     shutil.rmtree(sources, ignore_errors=True)
     pages.copy(ROOT / "docs", sources)
+    shutil.copy(ROOT / "tools" / "site" / "narrow.css", sources)
     reference.write(sources / "reference")
     text = (ROOT / "tools" / "site" / "mkdocs.yml").read_text(encoding="utf-8")
     entries = [f"      - {title}: reference/{page}.md" for page, title in reference.contents()]
@@ -73,6 +74,7 @@ def main(argv: list[str] | None = None) -> int:
     config.plugins.run_event("shutdown")
     count = sum(1 for _ in (folder / "html").rglob("*.html"))
     print(f"{count} pages in {folder / 'html'}, {warnings.count} warnings, {time.perf_counter() - start:.1f} s")
+    print(f"python -m http.server --directory {folder / 'html'} shows them with their search, which browsers refuse to files")
     return 1 if warnings.count else 0
 
 
