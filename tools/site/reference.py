@@ -15,10 +15,14 @@ from typing import Any
 
 # Public modules in the order of the site's table of contents.
 MODULES = (
-    "", "Tensor", "nn", "nn.functional", "nn.init", "nn.attention", "nn.parameter", "nn.utils", "nn.utils.parametrizations", "nn.utils.parametrize", "nn.utils.prune",
-    "nn.utils.rnn", "optim", "optim.lr_scheduler", "optim.swa_utils", "autograd", "autograd.functional", "autograd.graph", "autograd.forward_ad", "func", "linalg", "fft", "special", "signal.windows", "distributions", "amp",
-    "utils.data", "utils.checkpoint", "utils.benchmark", "utils.cpp_extension", "utils.dlpack", "utils.tensorboard", "serialization", "random", "profiler", "cuda", "cpu", "accelerator",
-    "backend", "backends", "compat", "compiler", "distributed", "hub", "jit", "library", "masked", "multiprocessing", "nested", "onnx", "overrides", "testing",
+    "", "Tensor", "nn", "nn.functional", "nn.init", "nn.attention", "nn.attention.bias", "nn.attention.flex_attention", "nn.parallel", "nn.parameter",
+    "nn.utils", "nn.utils.parametrizations", "nn.utils.parametrize", "nn.utils.prune", "nn.utils.rnn", "optim", "optim.lr_scheduler",
+    "optim.swa_utils", "autograd", "autograd.functional", "autograd.graph", "autograd.forward_ad", "autograd.profiler", "func", "linalg", "fft",
+    "special", "signal.windows", "distributions", "distributions.constraints", "distributions.transforms", "amp", "sparse", "utils", "utils.data",
+    "utils.checkpoint", "utils.benchmark", "utils.cpp_extension", "utils.dlpack", "utils.flop_counter", "utils.safetensors", "utils.tensorboard",
+    "serialization", "random", "profiler", "cuda", "cpu", "accelerator", "array_api", "array_api.fft", "array_api.linalg", "backend", "backends",
+    "compat", "compiler", "distributed", "futures", "hub", "jit", "library", "masked", "monitor", "multiprocessing", "nested", "onnx", "overrides",
+    "testing",
 )  # fmt: skip
 
 
