@@ -69,9 +69,11 @@ EXPORTS = {"_weight_norm": "f"}
 def batch_norm_update_stats(input: Any, running_mean: Any, running_var: Any, momentum: float) -> tuple[Tensor, Tensor]:
     """Statistics of the batch, and running ones moved to them."""
     x = tensor_argument(input, "batch_norm_update_stats", "input").detach()
+    if x.numel() == 0:
+        raise RuntimeError(f"input tensor must have at least one element, but got input_sizes = {list(x.shape)}")
+    n = x.numel() // x.size(1)
     dims = [d for d in range(x.dim()) if d != 1]
     mean, var = x.mean(dims), x.var(dims, correction=0)
-    n = x.numel() // x.shape[1]
     for running, now in ((running_mean, mean), (running_var, var * (n / (n - 1)) if n > 1 else x.var(dims))):
         if running is not None:
             running.detach().mul_(1 - momentum).add_(now, alpha=momentum)

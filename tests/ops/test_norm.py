@@ -150,3 +150,13 @@ def test_the_gradient_of_one_element_is_zero(dtype):
         y = call(x)
         y.backward(trt.randn(y.shape).to(kind))
         assert not x.grad.count_nonzero()
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (2, 0), (0, 3), (2, 3, 0), (3,)])
+def test_statistics_of_nothing_are_refused(shape):
+    errors = []
+    for lib in (trt, torch):
+        with pytest.raises((RuntimeError, IndexError)) as caught:
+            lib.batch_norm_update_stats(lib.ones(shape), None, None, 0.1)
+        errors.append((caught.type, str(caught.value)))
+    assert errors[0] == errors[1]
