@@ -69,11 +69,11 @@ def _tell(arguments: list[str]) -> int:
     name = re.sub(r"^(torch|tensorrt_lite|trt)\.", "", arguments[0])
     known = missing_paths(name)
     here = [name] if name not in known and exists(name) else homes(name)
+    said = paragraphs(name)
     for path in here:
-        print(f"{path}: is here")
+        print(f"{path}: is here" + (", but for what is said below" if said else ""))
     for path in known:
         print(f"{path}: not implemented")
-    said = paragraphs(name)
     if said:
         print(*said, sep="\n", flush=True)
     if not (known or here or said):

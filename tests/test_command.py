@@ -63,7 +63,9 @@ def test_what_is_here_says_so_under_its_own_name_too(capsys):
     assert main(["missing", "SparseAdam"]) == 0
     assert capsys.readouterr().out.startswith("optim.SparseAdam: is here\n")
     assert main(["missing", "sparse"]) == 0
-    assert capsys.readouterr().out.startswith("sparse: is here\n")
+    assert capsys.readouterr().out.startswith("sparse: is here, but for what is said below\n")
+    assert main(["missing", "sparse.spsolve"]) == 0
+    assert capsys.readouterr().out.startswith("sparse.spsolve: is here, but for what is said below\n")
 
 
 def test_every_missing_name_is_found():
