@@ -323,3 +323,13 @@ def test_autocast_casts_inside_vmap() -> None:
     with trt.autocast("cpu", dtype=trt.bfloat16):
         out = vmap(lambda a, b: a @ b, in_dims=(0, None))(trt.ones(3, 2, 4), trt.ones(4, 2))
     assert out.dtype is trt.bfloat16
+
+
+def test_index_fill_of_an_unbatched_tensor_by_values_with_gradients():
+    x, index, values = trt.arange(4.0), trt.tensor([1, 3]), trt.tensor([2.0, 5.0, 7.0])
+
+    def filled(value):
+        return x.index_fill(0, index, value).square().sum()
+
+    gradients = vmap(grad(filled))(values)
+    assert gradients.tolist() == [grad(filled)(v).item() for v in values] == [8.0, 20.0, 28.0]

@@ -133,21 +133,22 @@ cdef object slices_filled(object input, object dim, object index, object value, 
     if inplace:
         check_inplace(self, "index_fill_")
     if isinstance(value, TensorBase) and (<TensorBase>value).keys & K_DERIVATIVES:
-        return fill_with_gradient(self if inplace else self.clone(), dim, at, value)
+        return fill_with_gradient(self, dim, at, value, inplace)
     d = parse_int(dim, "index_fill", "dim")
     if inplace:
         return finish_inplace(op_index_fill(self, d, at, value, self, INPLACE), self.keys)
     return op_index_fill(self, d, at, value, None, FRESH)
 
 
-cdef object fill_with_gradient(object self, object dim, TensorBase index, object value):
+cdef object fill_with_gradient(object self, object dim, TensorBase index, object value, bint inplace):
     """The value's gradient needs a recorded write; a slice named twice counts once, as in a mask."""
     cdef TensorBase t = self
     cdef int d = wrap_dim(parse_int(dim, "index_fill", "dim"), t.ndim)
     if (<TensorBase>value).ndim:
         raise RuntimeError(f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {(<TensorBase>value).ndim} dimension(s).")
-    mask = _ops.zeros(t.sizes[d] if t.ndim else 1, dtype=dtype_of(BOOL), device=self.device).index_fill_(0, index.reshape(-1), True)
-    return self.masked_fill_(mask.reshape([-1 if k == d else 1 for k in range(t.ndim)]), value)
+    mask = _ops.zeros(t.sizes[d] if t.ndim else 1, dtype=dtype_of(BOOL), device=self.device).index_fill(0, index.reshape(-1), True)
+    mask = mask.reshape([-1 if k == d else 1 for k in range(t.ndim)])
+    return self.masked_fill_(mask, value) if inplace else self.masked_fill(mask, value)
 
 
 cdef object selected(object grad, int64_t dim, object index, object shape):
