@@ -46,9 +46,10 @@ def size(TensorBase self not None, dim=None):
     """size() -> Size; size(dim) -> int."""
     if dim is None:
         return shape_of(self)
-    cdef int d = wrap_dim(parse_int(dim, "size", "dim"), self.ndim)
+    cdef int64_t given = parse_int(dim, "size", "dim")
     if self.ndim == 0:
-        raise IndexError("Dimension specified as {} but tensor has no dimensions".format(dim))
+        raise IndexError("Dimension specified as {} but tensor has no dimensions".format(given))
+    cdef int d = wrap_dim(given, self.ndim)
     return self.sizes[d]
 
 
@@ -56,9 +57,10 @@ def stride(TensorBase self not None, dim=None):
     """stride() -> tuple; stride(dim) -> int. In elements."""
     if dim is None:
         return strides_of(self)
-    cdef int d = wrap_dim(parse_int(dim, "stride", "dim"), self.ndim)
+    cdef int64_t given = parse_int(dim, "stride", "dim")
     if self.ndim == 0:
-        raise IndexError("Dimension specified as {} but tensor has no dimensions".format(dim))
+        raise IndexError("Dimension specified as {} but tensor has no dimensions".format(given))
+    cdef int d = wrap_dim(given, self.ndim)
     return self.strides[d]
 
 

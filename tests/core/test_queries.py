@@ -102,3 +102,12 @@ def test_numbers_of_tensors_that_have_none():
         lambda m: bool(m.ones(0)), lambda m: m.ones(2, device="meta").tolist(), lambda m: m.ones((), device="meta").item(),
     ):  # fmt: skip
         assert outcome(trt, call) == outcome(torch, call)
+
+
+@pytest.mark.parametrize("name", ["size", "stride"])
+@pytest.mark.parametrize("dim", [0, 1, -1, -3])
+def test_a_tensor_without_dimensions_has_none_to_ask_for(name: str, dim: int) -> None:
+    with pytest.raises(IndexError, match=f"^Dimension specified as {dim} but tensor has no dimensions$"):
+        getattr(trt.ones(()), name)(dim)
+    with pytest.raises(IndexError, match="Dimension out of range"):
+        getattr(trt.ones(2), name)(-3)

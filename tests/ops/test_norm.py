@@ -152,7 +152,7 @@ def test_the_gradient_of_one_element_is_zero(dtype):
         assert not x.grad.count_nonzero()
 
 
-@pytest.mark.parametrize("shape", [(0, 0), (2, 0), (0, 3), (2, 3, 0), (3,)])
+@pytest.mark.parametrize("shape", [(0, 0), (2, 0), (0, 3), (2, 3, 0), (3,), ()])
 def test_statistics_of_nothing_are_refused(shape):
     errors = []
     for lib in (trt, torch):
