@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import fcntl
+import random
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -37,6 +39,25 @@ def test_absent_interpreters_are_named_and_left_out(capsys: pytest.CaptureFixtur
 
     assert present([sys.executable, "/nowhere/python3.99"]) == [sys.executable]
     assert capsys.readouterr().out == "/nowhere/python3.99: not there, left out\n"
+
+
+def test_archives_that_are_deflated_again_have_the_same_members(tmp_path: Path) -> None:
+    pytest.importorskip("zopfli")
+    from tools.wheels.__main__ import deflated
+
+    rng = random.Random(0)
+    members = {"a/b.so": bytes(rng.choices(range(40), k=50_000)), "a/c.py": b"x = 1\n" * 100, "a/empty.so": b"", "d/": b""}
+    with zipfile.ZipFile(tmp_path / "one.whl", "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for name, data in members.items():
+            info = zipfile.ZipInfo(name, (2024, 5, 6, 7, 8, 10))
+            info.external_attr = 0o755 << 16
+            archive.writestr(info, data, zipfile.ZIP_DEFLATED)
+    made = deflated(tmp_path / "one.whl", tmp_path / "two.whl")
+    with zipfile.ZipFile(tmp_path / "one.whl") as one, zipfile.ZipFile(made) as two:
+        assert two.testzip() is None
+        assert {n: two.read(n) for n in two.namelist()} == members
+        assert [(m.date_time, m.external_attr) for m in two.infolist()] == [(m.date_time, m.external_attr) for m in one.infolist()]
+        assert two.getinfo("a/b.so").compress_size < one.getinfo("a/b.so").compress_size
 
 
 def test_a_failed_translation_leaves_nothing_that_an_older_stamp_vouches_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
