@@ -5,18 +5,17 @@
 /* error 2^-61.7 */
 INL f64 poly_exp_f64(f64 x)
 {
-    f64 p = 0x1.1f955a31d4655p-29;
-    p = fma_f64(p, x, 0x1.af5ec1f838f7dp-26);
-    p = fma_f64(p, x, 0x1.27e4c5a83f3a1p-22);
-    p = fma_f64(p, x, 0x1.71ddf8521e6eep-19);
-    p = fma_f64(p, x, 0x1.a01a01b0b2f52p-16);
-    p = fma_f64(p, x, 0x1.a01a01afe5aadp-13);
-    p = fma_f64(p, x, 0x1.6c16c16c1445fp-10);
-    p = fma_f64(p, x, 0x1.111111110f6adp-7);
-    p = fma_f64(p, x, 0x1.555555555555ap-5);
-    p = fma_f64(p, x, 0x1.5555555555559p-3);
-    p = fma_f64(p, x, 0x1.0000000000000p-1);
-    return p;
+    f64 z = (x * x), even = 0x1.1f955a31d4655p-29, odd = 0x1.af5ec1f838f7dp-26;
+    even = fma_f64(even, z, 0x1.27e4c5a83f3a1p-22);
+    odd = fma_f64(odd, z, 0x1.71ddf8521e6eep-19);
+    even = fma_f64(even, z, 0x1.a01a01b0b2f52p-16);
+    odd = fma_f64(odd, z, 0x1.a01a01afe5aadp-13);
+    even = fma_f64(even, z, 0x1.6c16c16c1445fp-10);
+    odd = fma_f64(odd, z, 0x1.111111110f6adp-7);
+    even = fma_f64(even, z, 0x1.555555555555ap-5);
+    odd = fma_f64(odd, z, 0x1.5555555555559p-3);
+    even = fma_f64(even, z, 0x1.0000000000000p-1);
+    return fma_f64(odd, x, even);
 }
 
 /* error 2^-58.0 */
@@ -130,27 +129,26 @@ INL f64 poly_erf_f64(f64 x)
 /* error 2^-62.3 */
 INL f64 poly_neg_log_erfc_f64(f64 x)
 {
-    f64 p = 0x1.9686950a9f1aep-43;
-    p = fma_f64(p, x, -0x1.3d96d3b62929ap-37);
-    p = fma_f64(p, x, 0x1.d383f30cb6f78p-33);
-    p = fma_f64(p, x, -0x1.aef3875fc46c7p-29);
-    p = fma_f64(p, x, 0x1.16b70d8c06da6p-25);
-    p = fma_f64(p, x, -0x1.0c471e849ad02p-22);
-    p = fma_f64(p, x, 0x1.8cec0dad7b408p-20);
-    p = fma_f64(p, x, -0x1.c9bc2725df288p-18);
-    p = fma_f64(p, x, 0x1.995c376f3566fp-16);
-    p = fma_f64(p, x, -0x1.10f11a100b94ep-14);
-    p = fma_f64(p, x, 0x1.d3707f413cbf0p-14);
-    p = fma_f64(p, x, -0x1.8434fefbdcdaep-16);
-    p = fma_f64(p, x, -0x1.20c854d995f98p-11);
-    p = fma_f64(p, x, 0x1.b6a31b6635076p-10);
-    p = fma_f64(p, x, -0x1.a53472ecd26c5p-13);
-    p = fma_f64(p, x, -0x1.3968dec0aa2b5p-6);
-    p = fma_f64(p, x, 0x1.a4f380e59984dp-4);
-    p = fma_f64(p, x, 0x1.45f321c57bc3cp-1);
-    p = fma_f64(p, x, 0x1.20dd715db6bcap+0);
-    p = fma_f64(p, x, 0x1.a42f97ed28513p-26);
-    return p;
+    f64 z = (x * x), odd = 0x1.9686950a9f1aep-43, even = -0x1.3d96d3b62929ap-37;
+    odd = fma_f64(odd, z, 0x1.d383f30cb6f78p-33);
+    even = fma_f64(even, z, -0x1.aef3875fc46c7p-29);
+    odd = fma_f64(odd, z, 0x1.16b70d8c06da6p-25);
+    even = fma_f64(even, z, -0x1.0c471e849ad02p-22);
+    odd = fma_f64(odd, z, 0x1.8cec0dad7b408p-20);
+    even = fma_f64(even, z, -0x1.c9bc2725df288p-18);
+    odd = fma_f64(odd, z, 0x1.995c376f3566fp-16);
+    even = fma_f64(even, z, -0x1.10f11a100b94ep-14);
+    odd = fma_f64(odd, z, 0x1.d3707f413cbf0p-14);
+    even = fma_f64(even, z, -0x1.8434fefbdcdaep-16);
+    odd = fma_f64(odd, z, -0x1.20c854d995f98p-11);
+    even = fma_f64(even, z, 0x1.b6a31b6635076p-10);
+    odd = fma_f64(odd, z, -0x1.a53472ecd26c5p-13);
+    even = fma_f64(even, z, -0x1.3968dec0aa2b5p-6);
+    odd = fma_f64(odd, z, 0x1.a4f380e59984dp-4);
+    even = fma_f64(even, z, 0x1.45f321c57bc3cp-1);
+    odd = fma_f64(odd, z, 0x1.20dd715db6bcap+0);
+    even = fma_f64(even, z, 0x1.a42f97ed28513p-26);
+    return fma_f64(odd, x, even);
 }
 
 /* error 2^-59.8 */

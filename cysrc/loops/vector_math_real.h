@@ -151,32 +151,6 @@ INL REAL FN(log1p)(REAL x)
 
 /* ---- what is built from exp and log ------------------------------------------------------------------------------------ */
 
-/* 1 / (1 + w) for w = e <= 1 as q + q * correction: what the sum and the division lost is known */
-typedef struct { REAL q, correction; } FN(logistic);
-
-INL FN(logistic) FN(one_over_one_plus)(FN(scaled) e)
-{
-    REAL w = e.mantissa * e.s1 * e.s2, d = 1 + w, q = 1 / d, lost = w - (d - 1);
-#ifdef __FMA__
-    REAL residual = FN(fma)(-q, d, 1);
-#else
-    REAL product = q * d, residual = (1 - product) - FN(product_error)(q, d, product);
-#endif
-    FN(logistic) r = {q, FN(fma)(-q, lost, residual)};
-    return r;
-}
-
-/* factor * sigmoid(x), e = e^-|x|: both signs divide by the same sum, and the negative side keeps its gradual underflow */
-INL REAL FN(times_sigmoid)(REAL factor, b8 positive, FN(scaled) e)
-{
-    FN(logistic) r = FN(one_over_one_plus)(e);
-    REAL fraction = r.correction + (positive ? 0 : e.fraction);
-    factor = factor < K(-110.0f, -760.0) ? K(-110.0f, -760.0) : factor; /* e's own limit: the product underflows */
-    REAL y = factor * r.q, error = FN(product_error)(factor, r.q, y);
-    y = y + FN(fma)(y, fraction, error);
-    return positive ? y : y * e.s1 * e.s2;
-}
-
 #if PRECISION == 32
 /* y / (1 + e^(x + lo)) as y / (c + c e^(x + lo)) * c with c = 2^-30: e^x may exceed the largest number by that much, so the
  * quotient underflows gradually (n = 158 makes it 0). In float the plain quotient stays within 2.9 ulp and is twice as fast as
@@ -202,24 +176,50 @@ INL REAL gate_f32(REAL x, REAL minus_x, REAL lo)
 
 INL REAL silu_f32(REAL x) { return gate_f32(x, -x, 0); }
 #else
-INL REAL FN(sigmoid)(REAL x)
+/* 1 / (c + c e^(x + lo)), c = 2^-100, as q + q * correction: what sum and quotient lost is known. Whatever the sign of x, q is a normal number, and the
+ * caller's product by c underflows gradually. s + c is exact or loses less than half an ulp. */
+typedef struct { f64 q, correction; } logistic_f64;
+#define LOGISTIC_C_f64 0x1p-100
+
+INL logistic_f64 scaled_logistic_f64(f64 x, f64 lo)
 {
-    FN(scaled) e = FN(exp_nonpositive)(-FN(abs)(x), 0);
-    FN(logistic) r = FN(one_over_one_plus)(e);
-    REAL y = FN(fma)(r.q, r.correction + (x >= 0 ? 0 : e.fraction), r.q);
-    return x >= 0 ? y : y * e.s1 * e.s2;
+    x = x > 760.0 ? 760.0 : x;
+    x = x < -60.0 ? -60.0 : x;
+    f64 t = fma_f64(x, LOG2E_REAL, SHIFTER_f64), n = t - SHIFTER_f64;
+    f64 r = fma_f64(n, -LN2_LO_REAL, fma_f64(n, -LN2_HI_REAL, x) + lo);
+    f64 fraction = fma_f64((r * r), poly_exp_f64(r), r), s = from_bits_f64((bits_f64(t) + (1023u - 100u)) << 52);
+    f64 sum = s + LOGISTIC_C_f64, d = fma_f64(fraction, s, sum), lost = fma_f64(fraction, s, sum - d), q = 1 / d;
+#ifdef __FMA__
+    f64 residual = fma_f64(-q, d, 1);
+#else
+    f64 product = q * d, residual = (1 - product) - product_error_f64(q, d, product);
+#endif
+    logistic_f64 result = {q, fma_f64(-q, lost, residual)};
+    return result;
 }
 
+INL f64 sigmoid_f64(f64 x)
+{
+    logistic_f64 e = scaled_logistic_f64(-x, 0);
+    return fma_f64(e.q, e.correction, e.q) * LOGISTIC_C_f64;
+}
 #endif
 
 /* x sigmoid(x) and its like tend to x; at -inf PyTorch's formulas give NaN */
 INL REAL FN(gate_specials)(REAL x, REAL y) { return FN(abs)(x) == INF_REAL ? (x > 0 ? x : NAN_REAL) : y; }
 
 #if PRECISION == 64
-INL REAL FN(silu)(REAL x)
+/* x sigmoid(-minus_x - lo), which is x from 50 on and 0 below -760 */
+INL f64 gate_f64(f64 x, f64 minus_x, f64 lo)
 {
-    return FN(gate_specials)(x, FN(times_sigmoid)(x, x >= 0, FN(exp_nonpositive)(-FN(abs)(x), 0)));
+    logistic_f64 e = scaled_logistic_f64(minus_x, lo);
+    f64 factor = x < -760.0 ? -760.0 : x, y = factor * e.q, error = product_error_f64(factor, e.q, y);
+    y = (y + fma_f64(y, e.correction, error)) * LOGISTIC_C_f64;
+    y = x > 50.0 ? x : y;
+    return x == -INF_REAL ? NAN_REAL : y;
 }
+
+INL f64 silu_f64(f64 x) { return gate_f64(x, -x, 0); }
 #endif
 
 /* log(1 + e^x) for x <= 0: the sum is below 2, so that one comparison splits it and nothing it lost is needed */
@@ -281,7 +281,7 @@ INL REAL FN(mish)(REAL x)
     REAL top = x >= 0 ? 2 : t, top_lo = x >= 0 ? 0 : t_lo;
     REAL q = top / d, back = (q * d);
     REAL rest = (((top - back) - FN(product_error)(q, d, back)) + FN(fma)(-q, d_lo, top_lo)) / d;
-    REAL factor = x < K(-110.0f, -760.0) ? K(-110.0f, -760.0) : x; /* as in times_sigmoid */
+    REAL factor = x < K(-110.0f, -760.0) ? K(-110.0f, -760.0) : x; /* e's own limit: the product underflows */
     REAL negative = factor * q, error = FN(fma)(factor, rest, FN(product_error)(factor, q, negative));
     negative = (negative + FN(fma)(negative, e.fraction, error)) * e.s1 * e.s2;
     REAL y = x >= 0 ? FN(fma)(-x, q, x) - x * rest : negative;
@@ -297,8 +297,8 @@ INL REAL FN(erf)(REAL x)
     b8 small = a < K(0.92f, 1.0);
     REAL clipped = a > K(4.0f, 6.0) ? K(4.0f, 6.0) : a;
     REAL large = 1 - FN(exp_normal)(-FN(poly_neg_log_erfc)(clipped), 0);
-    REAL y = small ? FN(fma)(a, FN(poly_erf)((a * a)), a) : large;
-    return x != x ? x : FN(copysign)(y, x);
+    REAL y = small ? FN(fma)(a, FN(poly_erf)((clipped * clipped)), a) : large;
+    return FN(copysign)(y, x);
 }
 
 /* x P(X <= x) of a standard normal X: max(x, 0) less |x| P(X > |x|), which keeps its relative accuracy, so negative x
@@ -308,15 +308,15 @@ INL REAL FN(gelu)(REAL x)
 {
     REAL a = FN(abs)(x);
 #if PRECISION == 32
-    /* exp(-a^2 / 2) as in exp_nonpositive, the factor -1/2 in the constants: gelu is bound by the number of operations */
+    /* exp(-a^2 / 2) as in exp_nonpositive, the factor -1/2 in the first product: gelu is bound by the number of operations */
     a = a > 14.5f ? 14.5f : a;
-    f32 square = (a * a), lo = product_error_f32(a, a, square);
+    f32 half = -0.5f * a, square = half * a, lo = product_error_f32(half, a, square);
     f32 v = a / (a + 2.0f), p = poly_tail_f32(fma_f32(v, 2, -1)) * v;
-    f32 t = fma_f32(square, -0.5f * LOG2E_REAL, SHIFTER_f32), n = t - SHIFTER_f32;
-    f32 r = fma_f32(square, -0.5f, n * -LN2_HI_REAL) + fma_f32(lo, -0.5f, n * -LN2_LO_REAL);
+    f32 t = fma_f32(square, LOG2E_REAL, SHIFTER_f32), n = t - SHIFTER_f32;
+    f32 r = fma_f32(n, -LN2_HI_REAL, square) + fma_f32(n, -LN2_LO_REAL, lo);
     f32 fraction = fma_f32((r * r), poly_exp_f32(r), r);
-    f32 term = fma_f32(p, fraction, p) * power_of_two_f32(t + 64.0f) * 0x1p-64f;
-    return x == -INF_REAL ? NAN_REAL : (x < 0 ? 0 : x) - term;
+    f32 term = fma_f32(p, fraction, p) * from_bits_f32((bits_f32(t) + (127u + 64u)) << 23) * 0x1p-64f;
+    return x - (x < 0 ? x : 0) - term; /* NaN at -inf, as in PyTorch */
 #else
     REAL near_zero = x * FN(fma)(x, poly_cdf_f64((a * a)), 0.5);
     b8 small = a < 0.5;
@@ -352,7 +352,7 @@ INL REAL FN(gelu_tanh)(REAL x)
     REAL other = cubic < -1.5957691216057308 ? -1.5957691216057308 : cubic;
     REAL sum_lo = ((big - sum) + other) + cubic_lo;
     REAL hi = (a * sum), lo = fma_f64(a, sum_lo, product_error_f64(a, sum, hi));
-    return FN(gate_specials)(x, FN(times_sigmoid)(x, x >= 0, FN(exp_nonpositive)(hi, lo)));
+    return gate_f64(x, x < 0 ? -hi : hi, x < 0 ? -lo : lo);
 #endif
 }
 

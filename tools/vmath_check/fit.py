@@ -240,12 +240,13 @@ def literal(c: mpf, bits: int) -> str:
 def define(name: str, coefficients: list[mpf], bits: int, error: mpf) -> None:
     """One inline function: the polynomial by Horner's rule, so that every multiply-add is contracted alike.
 
-    A long float32 polynomial is two chains, of its even and its odd powers: one chain waits for its own results.
+    A long float32 polynomial is two chains, of its even and its odd powers, and so are those of float64 that others wait for: one chain
+    waits for its own results.
     """
     t = f"f{bits}"
     first, *rest = [literal(c, bits) for c in reversed(coefficients)]
     print(f"/* error 2^{float(mp.log(error, 2)):.1f} */\nINL {t} poly_{name}({t} x)\n{{")
-    if bits == 32 and len(coefficients) >= 12:
+    if bits == 32 and len(coefficients) >= 12 or name in ("exp_f64", "neg_log_erfc_f64"):
         chains = ("odd", "even") if len(coefficients) % 2 == 0 else ("even", "odd")
         print(f"    {t} z = (x * x), {chains[0]} = {first}, {chains[1]} = {rest[0]};")
         for i, c in enumerate(rest[1:]):

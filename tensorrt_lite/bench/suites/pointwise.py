@@ -221,8 +221,28 @@ _SHORT: tuple[tuple[str, Builder], ...] = (
 )
 
 
+def _typed(dtype: str, inputs: int, function: Callable[[Any], Callable[..., object]]) -> Builder:
+    """100,000 positive numbers of a type, which stay in L2."""
+
+    def build(lib: Any, threads: int) -> Work:
+        operands, f = [(lib.rand(100_000) + 0.1).to(getattr(lib, dtype)) for _ in range(inputs)], function(lib)
+        return lambda: f(*operands)
+
+    return build
+
+
+_TYPED: tuple[tuple[str, str, int, Callable[[Any], Callable[..., object]]], ...] = (
+    *((name, "bfloat16", inputs, lambda lib, name=name: getattr(lib, name)) for name, inputs in (("add", 2), ("maximum", 2), ("relu", 1), ("sqrt", 1), ("exp", 1), ("erf", 1))),
+    ("where", "bfloat16", 2, lambda lib: lambda a, b: lib.where(a < b, a, b)),
+    ("exp", "float16", 1, lambda lib: lib.exp),
+    *((name, "float64", 1, lambda lib, name=name: getattr(lib, name)) for name in ("exp", "sigmoid", "erf")),
+    ("silu", "float64", 1, lambda lib: lib.nn.functional.silu),
+)  # fmt: skip
+
+
 def rows() -> list[Row]:
     found = [Row(name, "pointwise", build, limit=_AT_OR_UNDER) for name, build in _SHORT]
+    found += [Row(f"{name} {dtype} 100k", "pointwise", _typed(dtype, inputs, f), limit=_AT_OR_UNDER) for name, dtype, inputs, f in _TYPED]
     for label, side in SIZES.items():
         fresh = _THIRD if label == "16M" else _AT_OR_UNDER
         for name, build, numpy in _FRESH:
