@@ -31,10 +31,28 @@ SOURCE = """
     } }
 FOR_TYPE(f32) FOR_TYPE(f64)
 #ifdef __AVX2__
-void widen_f16(int64_t n, const f16* x, f32* y) { for (int64_t i = 0; i < n; i += LANES_f16) { f32 t[LANES_f16]; take_f16(t, x + i, n - i); memcpy(y + i, t, sizeof t); } }
-void widen_bf16(int64_t n, const bf16* x, f32* y) { for (int64_t i = 0; i < n; i += LANES_bf16) { f32 t[LANES_bf16]; take_bf16(t, x + i, n - i); memcpy(y + i, t, sizeof t); } }
-void narrow_f16(int64_t n, const f32* x, f16* y) { for (int64_t i = 0; i < n; i += LANES_f16) put_f16(y + i, x + i, n - i); }
-void narrow_bf16(int64_t n, const f32* x, bf16* y) { for (int64_t i = 0; i < n; i += LANES_bf16) put_bf16(y + i, x + i, n - i); }
+/* runs of numbers may lie in another order (lanes.h): place[i] is where number i of a run went */
+#define RUNS(T) \\
+  static void places_##T(int* place) { \\
+    T x[RUN_##T]; f32 t[RUN_##T]; for (int i = 0; i < RUN_##T; i++) x[i] = st_##T(i); \\
+    take_##T(t, x, RUN_##T); for (int i = 0; i < RUN_##T; i++) place[(int)t[i]] = i; } \\
+  void widen_##T(int64_t n, const T* x, f32* y) { \\
+    int place[RUN_##T]; places_##T(place); \\
+    for (int64_t i = 0; i < n; i += RUN_##T) { f32 t[RUN_##T]; take_##T(t, x + i, n - i); for (int k = 0; k < RUN_##T; k++) y[i + k] = t[place[k]]; } } \\
+  void narrow_##T(int64_t n, const f32* x, T* y) { \\
+    int place[RUN_##T]; places_##T(place); \\
+    for (int64_t i = 0; i < n; i += RUN_##T) { f32 t[RUN_##T]; for (int k = 0; k < RUN_##T; k++) t[place[k]] = x[i + k]; put_##T(y + i, t, n - i); } } \\
+  void chosen_##T(int64_t n, const b8* c, const T* x, T* y) { \\
+    for (int64_t i = 0; i < n; i += RUN_##T) { \\
+      b8 b[RUN_##T]; f32 t[RUN_##T]; take_b8_##T(b, c + i, n - i); take_##T(t, x + i, n - i); \\
+      for (int k = 0; k < RUN_##T; k++) t[k] = b[k] ? t[k] : 0; put_##T(y + i, t, n - i); } } \\
+  void even_##T(int64_t n, const T* x, b8* y) { \\
+    for (int64_t i = 0; i < n; i += RUN_##T) { \\
+      b8 b[RUN_##T]; f32 t[RUN_##T]; take_##T(t, x + i, n - i); \\
+      for (int k = 0; k < RUN_##T; k++) b[k] = (int)t[k] % 2 == 0; put_b8_##T(y + i, b, n - i); } } \\
+  void read_##T##_(int64_t n, const T* x, f32* y) { for (int64_t i = 0; i < n; i += LANES_##T) { lanes_f32 v = read_##T(x + i, n - i); memcpy(y + i, &v, sizeof v); } } \\
+  void write_##T##_(int64_t n, const f32* x, T* y) { for (int64_t i = 0; i < n; i += LANES_##T) { lanes_f32 v; memcpy(&v, x + i, sizeof v); write_##T(y + i, v, n - i); } }
+RUNS(f16) RUNS(bf16)
 #endif
 """
 
@@ -91,22 +109,26 @@ def test_registers_of_halves_convert_as_numbers_do(library: tuple[str, ctypes.CD
         pytest.skip("loops of halves have registers from AVX2 on")
     bits = np.arange(65536, dtype="u2")
     wide = np.empty(65536, "f4")
-    call(kernels, "widen_f16", bits, wide)
     want = bits.view("f2").astype("f4")
-    assert (np.isnan(wide) == np.isnan(want)).all() and (wide[~np.isnan(want)] == want[~np.isnan(want)]).all()
-    call(kernels, "widen_bf16", bits, wide)
-    assert (wide.view("u4") == bits.astype("u4") << 16).all()
+    for name in ("widen_f16", "read_f16_"):
+        call(kernels, name, bits, wide)
+        assert (np.isnan(wide) == np.isnan(want)).all() and (wide[~np.isnan(want)] == want[~np.isnan(want)]).all(), name
+    for name in ("widen_bf16", "read_bf16_"):
+        call(kernels, name, bits, wide)
+        assert (wide.view("u4") == bits.astype("u4") << 16).all(), name
     rng = np.random.default_rng(2)
     x = np.concatenate([rng.integers(0, 1 << 32, 40_000, dtype="u8").astype("u4"), np.arange(0, 1 << 32, 65537 * 3, dtype="u8").astype("u4"), (bits.astype("u4") << 16) + 0x8000]).view("f4")
     x = x[: len(x) // 16 * 16]
     got = np.empty(len(x), "u2")
-    call(kernels, "narrow_bf16", x, got)
-    assert (got == bf16_bits(x)).all()
-    call(kernels, "narrow_f16", x, got)
+    for name in ("narrow_bf16", "write_bf16_"):
+        call(kernels, name, x, got)
+        assert (got == bf16_bits(x)).all(), name
     with np.errstate(over="ignore"):
         want = x.astype("f2")
     number = ~np.isnan(x)
-    assert (got[number] == want.view("u2")[number]).all() and np.isnan(got.view("f2")[~number]).all()
+    for name in ("narrow_f16", "write_f16_"):
+        call(kernels, name, x, got)
+        assert (got[number] == want.view("u2")[number]).all() and np.isnan(got.view("f2")[~number]).all(), name
 
 
 def test_registers_end_with_the_elements(library: tuple[str, ctypes.CDLL]) -> None:
@@ -121,6 +143,11 @@ def test_registers_end_with_the_elements(library: tuple[str, ctypes.CDLL]) -> No
             assert (got[:count] == want[:count]).all() and (got[count:] == 9).all(), (kind, count)
             call(kernels, f"widen_{kind}", want[:count].copy(), wide, count=count)
             assert (wide[:count] == x[:count]).all(), (kind, count)
+            condition, chosen, even = np.arange(count, dtype="u1") % 3 % 2, np.full(64, 9, "u2"), np.full(64, 9, "u1")
+            call(kernels, f"chosen_{kind}", condition, want[:count].copy(), chosen, count=count)
+            assert (chosen[:count] == want[:count] * condition).all() and (chosen[count:] == 9).all(), (kind, count)
+            call(kernels, f"even_{kind}", want[:count].copy(), even, count=count)
+            assert (even[:count] == (x[:count] % 2 == 0)).all() and (even[count:] == 9).all(), (kind, count)
 
 
 def test_one_operator_has_the_bits_of_its_steps() -> None:

@@ -21,6 +21,9 @@ _PROMOTE = {
 
 LOOPS = Path(__file__).resolve().parents[2] / "cysrc" / "loops"
 HALVES = ("f16", "bf16")
+CHEAP = {"abs", "sqrt", "rsqrt", "reciprocal", "maximum", "minimum", "fmax", "fmin", "floor", "ceil", "trunc", "round", "frac", "sign", "sgn", "copysign", "conj", "real",
+         "isnan", "isinf", "isfinite", "signbit", "angle", "nextafter", "bitwise_not", "lshift", "rshift"}  # functions whose halves are converted in registers
+MOST_ROWS = 4  # widened blocks of by_floats in lanes.h: the result's and the operands'
 GUARDED = ("f16", "bf16", "f32", "f64")      # types with values beyond the range of the vector functions of angles and quotients
 
 
@@ -163,6 +166,13 @@ def lanes_function(loop: Loop, dtype: str) -> str:
     return f"#ifdef __AVX512F__\nINL lanes_{c} l_{loop.name}_{loop.suffix(dtype)}({args}) {{ return {to_lanes(loop.expression(dtype), dtype)}; }}\n#endif"
 
 
+def by_floats(loop: Loop, dtype: str) -> bool:
+    """Whether the loop of halves runs that of float32 on widened blocks with AVX2 (by_floats_bf16 in lanes.h): its functions cost more than the conversions."""
+    own = "half_expr" in loop.op.row and loop.text is None
+    alike = loop.out_type(dtype) == dtype and all(loop.operand_type(n, dtype) == dtype for n in loop.operands)
+    return len(loop.operands) < MOST_ROWS and bool(functions(loop.expression(dtype)) - CHEAP) and not own and alike and "f32" in loop.dtypes and highest_sets().get(loop.name, {}).get("f32") != "base"
+
+
 def load(t: str, text: str) -> str:
     return f"ld_{t}({text})" if t in HALVES else text
 
@@ -185,6 +195,10 @@ def c_loop(loop: Loop, dtype: str, scalar_forms: list[int]) -> str:
         lines.append(f"  IVDEP for (int64_t i = 0; i < n; i++) {{ const i16 v_{loop.operands[0]} = (i16)a0[i].v; o[i].v = (u16){to_c(loop.op.row['half_bits'], 'i16')}; }}\n}}")
         return "\n".join(lines)
     block = block_of(loop, dtype)
+    if staged := dtype in HALVES and highest_sets().get(loop.name, {}).get(dtype) != "base" and by_floats(loop, dtype):
+        f32 = f"k_{loop.name}_f32"
+        lines[:0] = ["#if defined(__AVX2__) && !defined(__AVX512F__)", f"static void {f32}(char** d, const int64_t* s, int64_t n, const Scalar* p);",
+                     f"static void k_{loop.name}_{dtype}(char** d, const int64_t* s, int64_t n, const Scalar* p) {{ by_floats_{dtype}({f32}, {len(loop.operands)}, d, s, n, p); }}", "#else"]  # fmt: skip
     registers, form = dtype in HALVES and highest_sets().get(loop.name, {}).get(dtype) != "base", has_form(loop, dtype)
 
     def call(function: str, element: Callable[[int, str], str], one: Callable[[str], str], scalar: int | None, constant: dict[int, str]) -> str:
@@ -200,12 +214,13 @@ def c_loop(loop: Loop, dtype: str, scalar_forms: list[int]) -> str:
         return f"{'IVDEP ' if function == 'x' else ''}for (int64_t i = {first}; i < {count}; i++) o[i] = {value};"
 
     def chunks(scalar: int | None, constant: dict[int, str], first: str, count: str) -> str:
-        """A register at a time: halves are widened and narrowed by instructions that the compiler does not find."""
-        text = f"for (int64_t i = {first}; i < {count}; i += LANES_{dtype}) {{ const int64_t left = {count} - i; {compute_type(out)} r[LANES_{dtype}];"
+        """A register or two at a time: halves are widened and narrowed by instructions that the compiler does not find."""
+        of = lambda t: f"b8_{dtype}" if t == "b8" else t  # noqa: E731
+        text = f"for (int64_t i = {first}; i < {count}; i += RUN_{dtype}) {{ const int64_t left = {count} - i; {compute_type(out)} r[RUN_{dtype}];"
         for i, operand in enumerate(loop.operands):
             t = loop.operand_type(operand, dtype)
-            text += f" {compute_type(t)} t{i}[LANES_{dtype}]; take_{t}(t{i}, a{i} + i, left);" if i != scalar else ""
-        return f"{text}\n    IVDEP for (int j = 0; j < LANES_{dtype}; j++) r[j] = {call('x', lambda i, t: f't{i}[j]', str, scalar, constant)};\n    put_{out}(o + i, r, left); }}"
+            text += f" {compute_type(t)} t{i}[RUN_{dtype}]; take_{of(t)}(t{i}, a{i} + i, left);" if i != scalar else ""
+        return f"{text}\n    IVDEP for (int j = 0; j < RUN_{dtype}; j++) r[j] = {call('x', lambda i, t: f't{i}[j]', str, scalar, constant)};\n    put_{of(out)}(o + i, r, left); }}"
 
     def lanes(scalar: int | None, constant: dict[int, str], first: str, count: str) -> str:
         value = call("l", lambda i, t: f"read_{t}(a{i} + i, {count} - i)", lambda text: f"ALL_{c}({text})", scalar, constant)
@@ -238,7 +253,7 @@ def c_loop(loop: Loop, dtype: str, scalar_forms: list[int]) -> str:
     else:
         lines.append("  " + body(None))
     lines.append("}")
-    return "\n".join(lines)
+    return "\n".join([*lines, *["#endif"] * staged])
 
 
 @functools.cache
@@ -257,7 +272,7 @@ def when(loop: Loop, dtype: str, text: str) -> list[str]:
 def loops_source(family: str, part: int, loops: list[Loop]) -> str:
     """One C file of loops; compiled once per instruction set with -DISA=<name>."""
     own = [f'#include "../loops/{family}_math.h"'] if (LOOPS / f"{family}_math.h").exists() else []
-    text = ['#include "../core/isa.h"', '#include "../loops/lanes.h"', '#include "../loops/vector_math.h"', '#include "../loops/vector_math_avx512.h"', *own, '#include "../core/pointwise.h"', '#define IVDEP _Pragma("GCC ivdep")']
+    text = ['#include "../core/isa.h"', '#include "../loops/lanes.h"', '#include "../loops/vector_math.h"', '#include "../loops/vector_math_avx512.h"', *own, '#include "../core/pointwise.h"', "#if defined(__AVX2__) && !defined(__AVX512F__)\nDEFINE_BY_FLOATS(f16)\nDEFINE_BY_FLOATS(bf16)\n#endif", '#define IVDEP _Pragma("GCC ivdep")']
     table = []
     for loop in loops:
         seen = set()
