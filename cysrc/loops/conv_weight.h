@@ -69,6 +69,44 @@ KERNEL_INLINE void FN(weight_pack_last)(const conv_problem* s, const T* x, int64
         }
     }
 }
+#if VECTOR_BYTES == 32
+/* Few output channels would leave most columns of a GEMM empty: vectors of positions are multiplied and summed, O outputs by E kernel elements at a
+ * time. c[e * c_row + o] is the sum of a[e][p] dy[o][p] over m positions, or grows by it. */
+enum { FN(WEIGHT_FEW) = GEMM_COLS / 2 };
+KERNEL_INLINE void FN(weight_dot_tile)(int64_t m, const T* a, int64_t a_row, const T* dy, int64_t dy_row, T* c, int64_t c_row, int add, const int O, const int E) {
+    VECTOR sums[4][8], x[8];
+    UNROLL for (int o = 0; o < O; o++) UNROLL for (int e = 0; e < E; e++) sums[o][e] = (VECTOR){0};
+    for (int64_t p = 0; p < m; p += LANES) {
+        const int64_t left = m - p;
+        UNROLL for (int e = 0; e < E; e++) x[e] = FN(conv_load)(a + e * a_row + p, left);
+        UNROLL for (int o = 0; o < O; o++) {
+            const VECTOR v = FN(conv_load)(dy + o * dy_row + p, left);
+            UNROLL for (int e = 0; e < E; e++) sums[o][e] = FMA(v, x[e], sums[o][e]);
+        }
+    }
+    UNROLL for (int e = 0; e < E; e++)
+        UNROLL for (int o = 0; o < O; o++) {
+            T sum[16 / sizeof(T)];
+            const __typeof__(FN(fold_to_16)(sums[o][e])) folded = FN(fold_to_16)(sums[o][e]);
+            memcpy(sum, &folded, sizeof sum);
+            const T all = sizeof(T) == 8 ? sum[0] + sum[1] : (sum[0] + sum[2 % (16 / sizeof(T))]) + (sum[1] + sum[3 % (16 / sizeof(T))]);
+            c[e * c_row + o] = add ? c[e * c_row + o] + all : all;
+        }
+}
+KERNEL_ONCE void FN(weight_dots)(int64_t rows, int64_t outs, int64_t m, const T* a, int64_t a_row, const T* dy, int64_t dy_row, T* c, int64_t c_row, int add) {
+#define DOTS(O, E)                                                                                        \
+    for (; k + E <= rows; k += E) FN(weight_dot_tile)(m, a + k * a_row, a_row, from, dy_row, c + k * c_row + o, c_row, add, O, E);
+    for (int64_t o = 0; o < outs; o += 4) {
+        const T* from = dy + o * dy_row;
+        int64_t k = 0;
+        if (outs - o >= 4) { DOTS(4, 3) DOTS(4, 1) }
+        else if (outs - o == 3) { DOTS(3, 4) DOTS(3, 1) }
+        else if (outs - o == 2) { DOTS(2, 6) DOTS(2, 1) }
+        else { DOTS(1, 8) DOTS(1, 1) }
+    }
+#undef DOTS
+}
+#endif
 KERNEL_INLINE void FN(weight_add_item)(const conv_work* work, T* workspace, int64_t item) {
     const conv_problem* s = &work->s;
     FN(weight_sizes) z = FN(weight_sizes_of)(s);
@@ -102,6 +140,12 @@ KERNEL_INLINE void FN(weight_add_item)(const conv_work* work, T* workspace, int6
             const T* dy = (const T*)work->a + ((n * s->groups + g) * per_group + o0) * pixels + p0;
             if (pointwise) source = x + p0;
             else FN(planes_pack)(s, x, channels, p0, m, a, z.row, m);
+#if VECTOR_BYTES == 32
+            if (per_group <= FN(WEIGHT_FEW) - pointwise) {
+                FN(weight_dots)(rows, outs, m, source, pointwise ? pixels : z.row, dy, pixels, c, z.outs, t.add);
+                continue;
+            }
+#endif
             for (int64_t o = 0; o < outs; o += GEMM_COLS)
                 FN(conv_transpose)(dy + o * pixels, pixels, b + o * m, GEMM_COLS, min_i64(GEMM_COLS, outs - o), m, 1);
             t.a_row = pointwise ? pixels : z.row, t.a_depth = 1;

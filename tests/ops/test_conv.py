@@ -138,6 +138,13 @@ METHODS = [
     ((2, 40, 15, 14), (64, 40, 3, 3), {"padding": 1, "stride": 2}),
     ((9, 96, 1, 1), (50, 96, 1, 1), {}),
     ((9, 96, 3, 3), (50, 96, 1, 1), {}),
+    # few outputs, whose gradients of weights are sums over positions
+    ((4, 20, 40, 41), (2, 20, 1, 1), {}),
+    ((2, 20, 30, 37), (3, 20, 5, 5), {"padding": 2}),
+    ((3, 8, 20, 31), (8, 8, 7, 7), {"padding": 3}),
+    ((2, 24, 25, 33), (10, 12, 3, 3), {"groups": 2, "stride": 2}),
+    ((2, 9, 40, 33), (1, 9, 3, 3), {"padding": 1}),
+    ((2, 60, 24, 23), (7, 60, 3, 3), {}),
 ]
 
 
@@ -149,6 +156,12 @@ def test_methods_in_single_precision(x, w, options, last):
         operands = [t.contiguous(memory_format=torch.channels_last) for t in operands]
     operands = [t.requires_grad_() for t in (*operands, torch.randn(w[0]))]
     compare(trt.conv2d, F.conv2d, *operands, tolerance=2e-4, **options)
+
+
+@pytest.mark.parametrize("x,w,options", METHODS[-6:])
+def test_few_outputs_in_double_precision(x, w, options):
+    operands = [torch.randn(size, generator=torch.Generator().manual_seed(len(size)), dtype=torch.float64).requires_grad_() for size in (x, w)]
+    compare(trt.conv2d, F.conv2d, *operands, tolerance=1e-10, **options)
 
 
 @pytest.mark.parametrize("last", [False, True], ids=["NCHW", "channels_last"])
@@ -172,7 +185,7 @@ def test_taps_in_the_padding_are_not_multiplied(last):
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("x,w,options", [METHODS[6], METHODS[-5], METHODS[-3], METHODS[-2], METHODS[-1]])
+@pytest.mark.parametrize("x,w,options", [METHODS[6], METHODS[-11], METHODS[-9], METHODS[-8], METHODS[-7]])
 def test_gemm_of_halves(x, w, options, dtype):
     """1x1 kernels and small images are multiplied without widening: float32 sums, rounded once."""
     operands = [torch.randn(size, generator=torch.Generator().manual_seed(len(size))).to(dtype).requires_grad_() for size in (x, w, w[:1])]
@@ -214,7 +227,7 @@ def test_empty():
 
 
 @pytest.mark.usefixtures("split_small_work")
-@pytest.mark.parametrize("x,w,options", [((8, 16, 20, 20), (32, 16, 3, 3), {"padding": 1}), ((300, 24, 2, 2), (40, 24, 3, 3), {"padding": 1}), ((1, 64, 9, 8), (72, 64, 1, 1), {}), ((3, 64, 9, 8), (40, 64, 3, 3), {"stride": 2}), ((150, 40, 5, 5), (48, 40, 5, 5), {"padding": 2}), ((9, 40, 8, 8), (48, 40, 3, 3), {"stride": 2, "padding": 1})])
+@pytest.mark.parametrize("x,w,options", [((8, 16, 20, 20), (32, 16, 3, 3), {"padding": 1}), ((300, 24, 2, 2), (40, 24, 3, 3), {"padding": 1}), ((1, 64, 9, 8), (72, 64, 1, 1), {}), ((3, 64, 9, 8), (40, 64, 3, 3), {"stride": 2}), ((150, 40, 5, 5), (48, 40, 5, 5), {"padding": 2}), ((9, 40, 8, 8), (48, 40, 3, 3), {"stride": 2, "padding": 1}), ((4, 20, 30, 37), (3, 20, 5, 5), {"padding": 2})])
 def test_threads_do_not_change_results(x, w, options):
     x, w = ours(normal(*x, dtype=torch.float32)), ours(normal(*w, dtype=torch.float32))
     before, runs = trt.get_num_threads(), []

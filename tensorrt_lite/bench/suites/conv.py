@@ -44,6 +44,8 @@ SHAPES = (
     Shape(64, 6, 16, 14, 5),
     Shape(64, 16, 32, 14, 5),
     Shape(16, 1, 16, 28, 7),
+    Shape(8, 64, 2, 56, 1),
+    Shape(4, 32, 3, 64, 5),
 )
 # of other operators: name, sizes of x and of the weight, options
 OTHERS: tuple[tuple[str, tuple[int, ...], tuple[int, ...], dict[str, int]], ...] = (
