@@ -3,7 +3,7 @@
     python -m tools.thread_scaling [--threads 2] [--seconds 0.3] [--rounds 5]
 
 With the GIL that is about 1. Without it (a free-threaded interpreter) it is what threads lose to each other in the core. Each round measures one thread and several in turn;
-the median of the rounds is printed. The first row, a call of a Python function that does nothing, is what the interpreter and the machine allow.
+the median of the rounds is printed: by the clock, where waiting for locks and for other programs counts, and by the threads' processor time, where it does not. The first row, a call of a Python function that does nothing, is what the interpreter and the machine allow.
 """
 
 from __future__ import annotations
@@ -55,21 +55,21 @@ CALLS = {
 }
 
 
-def rate(make, threads: int, seconds: float) -> float:
-    """Calls a second of all threads."""
+def rate(make, threads: int, seconds: float) -> tuple[float, float]:
+    """Calls of all threads in a second, and in a second of a thread's processor time."""
     counts, barrier = [0] * threads, threading.Barrier(threads + 1)
-    elapsed = [0.0] * threads
+    elapsed, used = [0.0] * threads, [0.0] * threads
 
     def body(number: int) -> None:
         call = make()
         call()
         barrier.wait()
-        start, n = time.perf_counter(), 0
+        start, used_before, n = time.perf_counter(), time.thread_time(), 0
         while (now := time.perf_counter()) - start < seconds:
             for _ in range(200):
                 call()
             n += 200
-        counts[number], elapsed[number] = n, now - start
+        counts[number], elapsed[number], used[number] = n, now - start, time.thread_time() - used_before
 
     workers = [threading.Thread(target=body, args=(number,)) for number in range(threads)]
     for worker in workers:
@@ -77,7 +77,7 @@ def rate(make, threads: int, seconds: float) -> float:
     barrier.wait()
     for worker in workers:
         worker.join()
-    return sum(n / t for n, t in zip(counts, elapsed, strict=True))
+    return sum(n / t for n, t in zip(counts, elapsed, strict=True)), sum(n / t for n, t in zip(counts, used, strict=True))
 
 
 def main() -> None:
@@ -90,8 +90,11 @@ def main() -> None:
     print(f"Python {sys.version.split()[0]}, the GIL is {'on' if getattr(sys, '_is_gil_enabled', lambda: True)() else 'off'}")
     for name, make in CALLS.items():
         rounds = [(rate(make, 1, options.seconds), rate(make, options.threads, options.seconds)) for _ in range(options.rounds)]
-        alone, ratio = statistics.median(one for one, _ in rounds), statistics.median(many / one for one, many in rounds)
-        print(f"{name:24} {1e6 / alone:6.2f} us alone, {options.threads} threads {ratio:5.2f} times as many calls")
+        alone = statistics.median(one[0] for one, _ in rounds)
+        by_clock, by_use = (statistics.median(many[i] / one[i] for one, many in rounds) for i in (0, 1))
+        print(
+            f"{name:24} {1e6 / alone:6.2f} us alone; {options.threads} threads: {by_clock:5.2f} times as many calls, by processor time {by_use:5.2f}"
+        )
 
 
 if __name__ == "__main__":

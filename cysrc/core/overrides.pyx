@@ -9,6 +9,7 @@ from sys import modules
 from types import BuiltinFunctionType, FunctionType
 from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport int64_t
+from tensorrt_lite._C.core.free_threading cimport keep_for_ever
 from tensorrt_lite._C.core.tensor cimport TensorBase, tensor_type, parameter_type
 from tensorrt_lite._C.core.dispatch cimport tls, attach
 from tensorrt_lite._C.core.args cimport has_function
@@ -414,6 +415,7 @@ cdef class PublicFunction:
         trt_set_public_call(self, impl)
         self.spellings = spellings
         self.spelled = NULL if spellings is None else <PyObject*>spellings
+        keep_for_ever(self)
 
     def __call__(self, *args, **kwargs):
         return self.impl(*args, **kwargs)   # never run: the type's slot is a vectorcall's; here for `__call__` in dir()
