@@ -3,7 +3,6 @@
 `take` notes the state of the calling thread, `adopt` gives it to another one, `restore` puts it back in the thread that it was taken in. Lists that a
 thread changes (modes, hooks, levels) are copied, as the first thread may go on meanwhile.
 """
-from cpython.object cimport PyObject
 from tensorrt_lite._C.core.device import get_default_device, set_default_device
 from tensorrt_lite._C.core.dispatch cimport attach, tls, trt_thread_state
 from tensorrt_lite._C.core.python_key import mode_stack, set_modes
@@ -36,6 +35,19 @@ def is_multithreading_enabled():
     return trt_single_threaded == 0
 
 
+cdef trt_thread_state* replace_state(const trt_thread_state* given) noexcept:
+    """Give the calling thread a state, but for what is its own: its lists, the Nodes that are being freed in it, the number of its newest one."""
+    cdef trt_thread_state* own = tls()
+    cdef trt_thread_state before = own[0]
+    own[0] = given[0]
+    own.handled_calls = before.handled_calls
+    own.dispatch_modes = before.dispatch_modes
+    own.dying = before.dying
+    own.draining = before.draining
+    own.newest_sequence = before.newest_sequence
+    return own
+
+
 cdef class ThreadSnapshot:
     cdef int take(self) except -1:
         """Note the calling thread's state."""
@@ -55,24 +67,14 @@ cdef class ThreadSnapshot:
 
     cdef int adopt(self, const int* cancelled) except -1:
         """Give the state to the calling thread, another one. cancelled: where it reads that it has to stop."""
-        cdef trt_thread_state* own = tls()
-        cdef PyObject* handled_calls = own.handled_calls
-        cdef PyObject* dispatch_modes = own.dispatch_modes
-        own[0] = self.state
-        own.handled_calls = handled_calls         # these lists are the thread's own
-        own.dispatch_modes = dispatch_modes
+        cdef trt_thread_state* own = replace_state(&self.state)
         own.late_warnings = NULL
         own.cancelled = cancelled
         return self.put()
 
     cdef int restore(self) except -1:
         """Put the state back in the thread that it was taken in."""
-        cdef trt_thread_state* own = tls()
-        cdef PyObject* handled_calls = own.handled_calls
-        cdef PyObject* dispatch_modes = own.dispatch_modes
-        own[0] = self.state
-        own.handled_calls = handled_calls
-        own.dispatch_modes = dispatch_modes
+        replace_state(&self.state)
         return self.put()
 
     cdef int put(self) except -1:
