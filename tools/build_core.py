@@ -122,7 +122,7 @@ class Builder:
         self.build = build
         self.cache = cache  # results by content, shared by the checkouts of one machine
         self.target = target / "tensorrt_lite" / "_C"
-        # TENSORRT_LITE_SANITIZE=address,undefined: a debug build with gcc's sanitizers (docs/safety.md; `make sanitize`)
+        # TENSORRT_LITE_SANITIZE=address,undefined, or thread: a debug build with gcc's sanitizers (docs/safety.md; `make sanitize`)
         self.sanitize = os.environ.get("TENSORRT_LITE_SANITIZE", "")
         self.debug = bool(os.environ.get("TENSORRT_LITE_DEBUG", "") not in ("", "0") or self.sanitize) if debug is None else debug
         self.stamps_path = build / "stamps.json"
@@ -425,6 +425,8 @@ class Builder:
         TENSORRT_LITE_ISA) are checked; the others are linked as ever. Compile time decides the rest: a module's C takes a
         seventh without optimisation, with calls as checks and the address sanitizer alone (undefined behaviour is the loops')."""
         isa = output.stem.rpartition("_")[2]
+        if self.sanitize == "thread":  # the allocator is the usual one, whose lists are checked, too
+            return ["-O1" if isa in ISA_FLAGS else "-O0", "-g1", "-fno-omit-frame-pointer", "-fsanitize=thread"]
         if isa in ISA_FLAGS:
             return ["-O1", "-g1", "-fno-omit-frame-pointer", f"-fsanitize={self.sanitize}", "-fno-sanitize=alignment", "-fno-sanitize-recover=all"] if isa == self.own_isa else []
         flags = ["-O0", "-g1", "-DTRT_DEBUG=1"]
@@ -626,7 +628,7 @@ if __name__ == "__main__":
     shared = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "tensorrt_lite" / "build"
     builder = Builder(ROOT / "build" / "core", ROOT, cache=shared)
     if builder.debug:
-        folder = ROOT / "build" / ("sanitize" if builder.sanitize else "debug")
+        folder = ROOT / "build" / ("thread" if builder.sanitize == "thread" else "sanitize" if builder.sanitize else "debug")
         builder = Builder(folder, mirror(folder / "checkout"), cache=shared)
     try:
         builder.run()
