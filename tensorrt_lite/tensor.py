@@ -651,6 +651,7 @@ def _attach() -> None:
     Tensor.__torch_dispatch__ = classmethod(_run_without_dispatch)
     _register_types(Tensor, Parameter, Size)
     _symbols.install(Tensor, Parameter)
+    _symbols.keep_functions()
 
 
 _attach()

@@ -17,51 +17,25 @@ import time
 import tensorrt_lite as trt
 
 
-def on_operands(call):
-    """A call of two operands, which each thread has for itself."""
-
-    def make():
-        a, b = trt.ones(8, 8), trt.ones(8, 8)
-        return lambda: call(a, b)
-
-    return make
-
-
-def forward_and_backward():
-    x, w = trt.ones(4, 4), trt.ones(4, 4, requires_grad=True)
-    return lambda: (x @ w).relu().sum().backward()
-
-
 LAYER = trt.nn.Linear(8, 8).requires_grad_(False)
-
-
-def shared_weights():
-    x = trt.ones(2, 8)
-    return lambda: LAYER(x)
-
-
+TWO = "a=trt.ones(8, 8), b=trt.ones(8, 8)"
+# Lambdas that every thread makes for itself. Tensors are defaults, since cells of a closure have locks and counts.
 CALLS = {
-    "nothing": lambda: lambda: None,
-    "a + b": on_operands(lambda a, b: a + b),
-    "a * 2.0": on_operands(lambda a, b: a * 2.0),
-    "a.exp()": on_operands(lambda a, b: a.exp()),
-    "a @ b": on_operands(lambda a, b: a @ b),
-    "a.sum()": on_operands(lambda a, b: a.sum()),
-    "a[2:5]": on_operands(lambda a, b: a[2:5]),
-    "a.t()": on_operands(lambda a, b: a.t()),
-    "zeros": on_operands(lambda a, b: trt.zeros(8, 8)),
-    "Linear, shared weights": shared_weights,
-    "forward and backward": forward_and_backward,
+    "nothing": ": None",
+    **{text: f"{TWO}: {text}" for text in ("a + b", "a * 2.0", "a.exp()", "a @ b", "a.sum()", "a[2:5]", "a.t()")},
+    "zeros": ": trt.zeros(8, 8)",
+    "Linear, shared weights": "x=trt.ones(2, 8): LAYER(x)",
+    "forward and backward": "x=trt.ones(4, 4), w=trt.ones(4, 4, requires_grad=True): (x @ w).relu().sum().backward()",
 }
 
 
-def rate(make, threads: int, seconds: float) -> tuple[float, float]:
+def rate(text: str, threads: int, seconds: float) -> tuple[float, float]:
     """Calls of all threads in a second, and in a second of a thread's processor time."""
     counts, barrier = [0] * threads, threading.Barrier(threads + 1)
     elapsed, used = [0.0] * threads, [0.0] * threads
 
     def body(number: int) -> None:
-        call = make()
+        call = eval(f"lambda {text}")
         call()
         barrier.wait()
         start, used_before, n = time.perf_counter(), time.thread_time(), 0
@@ -88,8 +62,8 @@ def main() -> None:
     options = parser.parse_args()
     trt.set_num_threads(1)
     print(f"Python {sys.version.split()[0]}, the GIL is {'on' if getattr(sys, '_is_gil_enabled', lambda: True)() else 'off'}")
-    for name, make in CALLS.items():
-        rounds = [(rate(make, 1, options.seconds), rate(make, options.threads, options.seconds)) for _ in range(options.rounds)]
+    for name, text in CALLS.items():
+        rounds = [(rate(text, 1, options.seconds), rate(text, options.threads, options.seconds)) for _ in range(options.rounds)]
         alone = statistics.median(one[0] for one, _ in rounds)
         by_clock, by_use = (statistics.median(many[i] / one[i] for one, many in rounds) for i in (0, 1))
         print(

@@ -1,6 +1,7 @@
 """Devices, layouts and memory formats: immutable values with PyTorch's names."""
 from _thread import _local
 from cpython.object cimport PyObject
+from tensorrt_lite._C.core.free_threading cimport keep_for_ever
 
 cdef extern from *:
     """
@@ -93,6 +94,7 @@ cdef class device:
 cdef object _entered = _local()                # .devices: what a thread's `with device` statements go back to
 cdef dict _chosen = {}                         # keeps each device that has been some thread's default
 cdef device cpu_device = device("cpu")
+keep_for_ever(cpu_device)
 
 
 cdef _set_default(device d):
@@ -206,6 +208,7 @@ cdef class memory_format:
 cdef layout _layout(str name):
     cdef layout x = layout.__new__(layout)
     x.name = name
+    keep_for_ever(x)
     return x
 
 
@@ -213,6 +216,7 @@ cdef memory_format _format(str name, int code):
     cdef memory_format x = memory_format.__new__(memory_format)
     x.name = name
     x.code = code
+    keep_for_ever(x)
     return x
 
 

@@ -4,6 +4,7 @@ A dtype is an immutable singleton, one for each row of dtype_table.h; kernels in
 bool < int < float < complex; promotion inside a category follows PyTorch's lattice. Types without loops are stored, moved and
 cast; the operators that compute with them do so in their compute type (storage_types.pyx).
 """
+from tensorrt_lite._C.core.free_threading cimport keep_for_ever
 
 cdef extern from *:
     """
@@ -76,6 +77,7 @@ cdef dtype _make(int code):
     t.code = code
     t.name = names[code].name.decode()
     t.itemsize = ITEM_SIZE[code]
+    keep_for_ever(t)
     return t
 
 

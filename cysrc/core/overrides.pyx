@@ -585,6 +585,9 @@ cdef class PublicProperty:
         self.fget = fget
         self.fset = fset
         self.fdel = fdel
+        keep_for_ever(self)
+        if fget is not None:
+            keep_for_ever(fget)
 
     def __get__(self, instance, owner):
         if instance is None:

@@ -6,7 +6,9 @@ classes; anything else (a subclass, a number on the left) takes the general slot
 Python put the general slot back by itself. Where neither a mode nor the other operand can override, a slot calls what is
 behind the public function (``impl``).
 """
+from sys import modules
 from cpython.object cimport PyObject, PyTypeObject
+from tensorrt_lite._C.core.free_threading cimport FREE_THREADED, keep_for_ever
 from tensorrt_lite._C.core.tensor cimport TensorBase
 from tensorrt_lite._C.core.dispatch cimport attach
 
@@ -119,3 +121,14 @@ def install(tensor, parameter):
         raise TypeError("install() takes the class of tensors and a subclass of it")
     trt_install_symbols(<PyTypeObject*>tensor, 0)
     trt_install_symbols(<PyTypeObject*>parameter, 1)
+
+
+def keep_functions():
+    """Count no references to the functions of the core's modules: without the GIL threads that call one would hand its count around."""
+    if not FREE_THREADED:
+        return
+    for name, module in list(modules.items()):
+        if name.startswith("tensorrt_lite._C"):
+            for value in vars(module).values():
+                if type(value) is type(keep_functions):
+                    keep_for_ever(value)
