@@ -3,7 +3,7 @@
     python -m tools.sanitize                          # build (TENSORRT_LITE_SANITIZE=address,undefined)
     python -m tools.sanitize python -m pytest tests/core
     python -m tools.sanitize python -m tools.fuzz --seconds 600
-    TENSORRT_LITE_SANITIZE=thread python -m tools.sanitize python -m pytest tests/core/test_threads.py
+    TENSORRT_LITE_SANITIZE=thread python -m tools.sanitize python -m pytest -s tests/core/test_threads.py
 
 The command runs in build/sanitize/checkout, a checkout of links with a core of its own, so the build in place stays as it is.
 The first report ends a process with status REPORTED. docs/safety.md says what the build checks.
