@@ -345,7 +345,7 @@ class Builder:
 
     def loop_flags(self, source: Path, isa: str) -> list[str]:
         """What gcc is told of a source of loops; rows that gain nothing by a set are left out (ISA_HAS) unless it is the only one."""
-        vectorised = source.stem.startswith(("loops_", "reduction_reduce", "reduction_scan_sums", "reduction_softmax", "loss_cross_entropy", "norm_tables", "conv", "matmul", "attention", "linalg_blocks", "linalg_reflectors"))
+        vectorised = source.stem.startswith(("loops_", "reduction_reduce", "reduction_scan_sums", "reduction_softmax", "loss_cross_entropy", "norm_tables", "conv", "matmul", "attention", "linalg_blocks", "linalg_reflectors", "linalg_tridiagonal"))
         level = COMMONLY if isa == "base" else ["-O1"] if source.stem == "iteration_casts" else VECTORISE + SELECTIONS * source.stem.startswith("loops_") if vectorised else ["-O3"]
         # at another offset in a cache line the same convolution took a tenth longer
         aligned = ["-falign-functions=64"] * source.stem.startswith(("conv", "matmul", "norm_tables", "pool_tables", "reduction_reduce", "reduction_scan_sums", "reduction_softmax", "loss_cross_entropy", "attention"))

@@ -4,19 +4,22 @@
 #ifndef TRT_LAPACK_H
 #define TRT_LAPACK_H
 #include <dlfcn.h>
+#include <math.h>
 #include <stdint.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include "linalg.h"
 #include "linalg_job.h"
+#include "linalg_tridiagonal.h"
 
 enum {
-  GETRF, GETRS, GETRI, POTRF, POTRS, POTRI, TRSM, GEQRF, ORGQR, ORMQR, SYEVD, GEEV, GESDD, GELS, GELSY, GELSD, GELSS, SYTRF, SYTRS, HETRF, HETRS, STERF, STEDC, LAIC1, TZRZF, ORMRZ,
+  GETRF, GETRS, GETRI, POTRF, POTRS, POTRI, TRSM, GEQRF, ORGQR, ORMQR, SYEVD, GEEV, GESDD, GELS, GELSY, GELSD, GELSS, SYTRF, SYTRS, HETRF, HETRS, STERF, STEDC, LAED1, LAIC1, TZRZF, ORMRZ,
   TRT_ROUTINES
 };
 static void* trt_lapack[TRT_ROUTINES][4];
 static const trt_linalg_table* trt_small;       /* what takes LAPACK's place for up to TRT_SMALL rows */
+static const trt_tridiagonal_kernels* trt_ql;   /* and for the leaves of divide and conquer, with AVX2 */
 
 /* NULL, or the name of what is missing. A pair of names: of the real and of the complex routine. */
 static const char* trt_lapack_open(const char* path) {
@@ -24,7 +27,7 @@ static const char* trt_lapack_open(const char* path) {
     {"getrf", "getrf"}, {"getrs", "getrs"}, {"getri", "getri"}, {"potrf", "potrf"}, {"potrs", "potrs"}, {"potri", "potri"}, {"trsm", "trsm"},
     {"geqrf", "geqrf"}, {"orgqr", "ungqr"}, {"ormqr", "unmqr"}, {"syevd", "heevd"}, {"geev", "geev"}, {"gesdd", "gesdd"}, {"gels", "gels"},
     {"gelsy", "gelsy"}, {"gelsd", "gelsd"}, {"gelss", "gelss"}, {"sytrf", "sytrf"}, {"sytrs", "sytrs"}, {"sytrf", "hetrf"}, {"sytrs", "hetrs"},
-    {"sterf", "sterf"}, {"stedc", "stedc"}, {"laic1", "laic1"}, {"tzrzf", "tzrzf"}, {"ormrz", "unmrz"}};
+    {"sterf", "sterf"}, {"stedc", "stedc"}, {"laed1", "laed1"}, {"laic1", "laic1"}, {"tzrzf", "tzrzf"}, {"ormrz", "unmrz"}};
   /* those that are called for real matrices alone */
   static const int real_only = STERF;
   static char symbol[32];
@@ -141,15 +144,73 @@ static int trt_syevd(int t, char job, char uplo, int n, void* a, void* w, void* 
   return info;
 }
 
+static double trt_get(int t, const void* x, int64_t i) { return t ? ((const double*)x)[i] : ((const float*)x)[i]; }
+
+/* The largest magnitude in the diagonal and the subdiagonal of a tridiagonal matrix. */
+static double trt_tridiagonal_largest(int t, int n, const void* d, const void* e) {
+  double most = 0;
+  for (int i = 0; i < n; i++) most = fmax(most, fabs(trt_get(t, d, i)));
+  for (int i = 0; i < n - 1; i++) most = fmax(most, fabs(trt_get(t, e, i)));
+  return most;
+}
+
+static void trt_scale_by_power(int t, int64_t n, void* x, int exponent) {
+  for (int64_t i = 0; i < n; i++) trt_put(t, x, i, ldexp(trt_get(t, x, i), exponent), 0);
+}
+
+/* Whether it falls apart into several, which are cheaper by themselves. */
+static int trt_falls_apart(int t, int n, const void* d, const void* e) {
+  const double epsilon = t ? 0x1p-53 : 0x1p-24;
+  for (int i = 0; i < n - 1; i++)
+    if (fabs(trt_get(t, e, i)) <= epsilon * sqrt(fabs(trt_get(t, d, i))) * sqrt(fabs(trt_get(t, d, i + 1)))) return 1;
+  return 0;
+}
+
+/* Divide and conquer (Cuppen 1981; laed0): q, zeros, becomes the eigenvectors of the matrix d, e of n rows; index, counted from 1, sorts the eigenvalues d. `work` is of
+   n * n + 4 * n elements, and for the leaves' QL; iwork of 4 n. */
+static int trt_conquer(int t, int n, char* d, char* e, char* q, int ldq, int* index, char* work, int* iwork) {
+  const size_t size = t ? 8 : 4;
+  int half = n / 2, info = 0;
+  if (n <= QL_MOST) {
+    for (int i = 0; i < n; i++) index[i] = i + 1;
+    return trt_ql->ql[t](n, d, e, q, ldq, work + (-(uintptr_t)work & 63));
+  }
+  const double torn = fabs(trt_get(t, e, half - 1));
+  trt_put(t, d, half - 1, trt_get(t, d, half - 1) - torn, 0);
+  trt_put(t, d, half, trt_get(t, d, half) - torn, 0);
+  info = trt_conquer(t, half, d, e, q, ldq, index, work, iwork);
+  if (!info) info = trt_conquer(t, n - half, d + half * size, e + half * size, q + half * (ldq + 1) * size, ldq, index + half, work, iwork);
+  if (!info) CALL(LAED1, int_p, void*, void*, int_p, int*, void*, int_p, void*, int*, int*)(&n, d, q, &ldq, index, e + (half - 1) * size, &half, work, iwork, &info);
+  return info;
+}
+
 /* A symmetric tridiagonal matrix of real type: its diagonal d becomes the eigenvalues, and z, unless NULL, (n, n), the eigenvectors. */
 static int trt_tridiagonal_eigenvalues(int t, int n, void* d, void* e, void* z, void* work, int lwork, int* iwork, int liwork) {
-  int info = 0, ld = LEADING(n);
-  char job = 'I';
-  if (!z) CALL(STERF, int_p, void*, void*, int*)(&n, d, e, &info);
-  else
+  const size_t size = t ? 8 : 4;
+  int info = 0, ld = LEADING(n), exponent;
+  char job = 'I', *q = work, *rest = q + (size_t)n * n * size;
+  if (!z) {
+    CALL(STERF, int_p, void*, void*, int*)(&n, d, e, &info);
+    return info;
+  }
+  const double largest = trt_tridiagonal_largest(t, n, d, e);
+  if (!trt_ql->ql[t] || largest == 0 || (n > QL_MOST && trt_falls_apart(t, n, d, e))) {
     CALL(STEDC, text_p, int_p, void*, void*, void*, int_p, void*, int_p, int*, int_p, int*, size_t)
     (&job, &n, d, e, z, &ld, work, &lwork, iwork, &liwork, &info, 1);
-  return info;
+    return info;
+  }
+  frexp(largest, &exponent);
+  trt_scale_by_power(t, n, d, -exponent);
+  trt_scale_by_power(t, n - 1, e, -exponent);
+  memset(q, 0, (size_t)n * n * size);
+  info = trt_conquer(t, n, d, e, q, ld, iwork, rest, iwork + n);
+  if (info) return info;
+  for (int i = 0; i < n; i++) {
+    trt_put(t, rest, i, ldexp(trt_get(t, d, iwork[i] - 1), exponent), 0);
+    memcpy((char*)z + (size_t)i * n * size, q + (size_t)(iwork[i] - 1) * n * size, n * size);
+  }
+  memcpy(d, rest, n * size);
+  return 0;
 }
 
 /* Real types: w is n real parts, then n imaginary ones. v: (n, n) eigenvectors with job 'V'; rwork: complex types alone. */

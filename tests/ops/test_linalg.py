@@ -331,6 +331,27 @@ def test_symmetric_matrices_with_little_to_reduce(dtype: Any) -> None:
             orthonormal(v)
 
 
+@reals
+@pytest.mark.parametrize("n", [9, 31, 32, 33, 64, 65, 100, 161])
+def test_symmetric_matrices_whose_eigenvalues_are_close_or_far(dtype: Any, n: int) -> None:
+    """On both sides of where divide and conquer begins: pairs that agree to an ulp, clusters, elements that grow or fall by the whole range, leaves that are tilted."""
+    tridiagonal = trt.diag(trt.ones(n - 1, dtype=dtype), 1) + trt.diag(trt.ones(n - 1, dtype=dtype), -1)
+    wilkinson = tridiagonal + trt.diag((trt.arange(n, dtype=dtype) - n // 2).abs())
+    glued = wilkinson.clone()
+    glued[n // 2, n // 2 - 1] = glued[n // 2 - 1, n // 2] = trt.finfo(dtype).eps
+    falling = trt.logspace(0, -0.4 * trt.finfo(dtype).bits, n, dtype=dtype)
+    noise = drawn(n, n, dtype=dtype, seed=n)
+    noise = noise + noise.mT
+    cluster = trt.eye(n, dtype=dtype) + 1e-5 * noise
+    for a in (tridiagonal - 2 * trt.eye(n, dtype=dtype), wilkinson, glued, cluster, falling * noise * falling[:, None], falling.flip(0) * noise * falling.flip(0)[:, None], 1e-12 * noise, 1e12 * noise):
+        w, v = linalg.eigh(a)
+        exact, largest = a.double(), a.abs().max().double()
+        limit = 10 * n * trt.finfo(dtype).eps
+        assert float((exact @ v.double() - v.double() * w.double()).abs().max()) <= limit * float(largest)
+        assert float((v.double().mT @ v.double() - trt.eye(n, dtype=trt.float64)).abs().max()) <= limit
+        assert bool((w[1:] >= w[:-1]).all())
+
+
 @every
 @batches
 @square_sizes

@@ -30,7 +30,10 @@ cdef extern from "lapack.h" nogil:
         LAPACK_GELSY "GELSY"
     ctypedef struct trt_linalg_table:
         pass
+    ctypedef struct trt_tridiagonal_kernels:
+        pass
     const trt_linalg_table* trt_small
+    const trt_tridiagonal_kernels* trt_ql
     const char* trt_lapack_open(const char* path)
     const char* trt_stack_item(const trt_stack* s, int64_t i, int size)
     void trt_copy_matrix(int size, int64_t rows, int64_t cols, char* to, int64_t trs, int64_t tcs, const char* frm, int64_t frs, int64_t fcs)
@@ -69,7 +72,15 @@ cdef extern from *:
     """
     const trt_linalg_table* trt_linalg()
 
+cdef extern from *:
+    """
+    #include "linalg_tridiagonal.h"
+    ISA_TABLE(trt_tridiagonal_kernels, trt_linalg_tridiagonal)
+    """
+    const trt_tridiagonal_kernels* trt_linalg_tridiagonal()
+
 trt_small = trt_linalg()
+trt_ql = trt_linalg_tridiagonal()
 
 cdef extern from "linalg_blocks.h" nogil:
     ctypedef struct trt_products:
