@@ -44,7 +44,8 @@ check: .venv-test/installed
 
 # Tensors on CUDA without a GPU: the tests of a device and PyTorch's operator samples beside the CPU, on the emulator.
 test-cuda: export TENSORRT_LITE_CUDA = emulate
-test-cuda: export TENSORRT_LITE_CUDA_CACHE ?= $(CURDIR)/build/cuda_kernels
+# what the test suite's emulator compiles, too
+test-cuda: export TENSORRT_LITE_CUDA_CACHE ?= $(CURDIR)/build/cuda_emulator
 test-cuda: export TENSORRT_LITE_CUDA_TRACE = $(CURDIR)/build/cuda_trace
 test-cuda: .venv-test/installed
 	mkdir -p build && rm -f $(TENSORRT_LITE_CUDA_TRACE)
