@@ -23,6 +23,7 @@ static char trt_omp_bundled[PATH_MAX];
 /* What gcc compiles `#pragma omp parallel` to, and OpenMP's questions; libomp and libiomp5 have them too. */
 static struct {
   void (*parallel)(void (*body)(void*), void* context, unsigned threads, unsigned flags);
+  void (*barrier)(void);
   int (*num_threads)(void), (*thread_num)(void), (*in_parallel)(void), (*dynamic)(void), (*thread_limit)(void), (*max_active_levels)(void);
 } trt_omp;
 static int trt_omp_searched = 0;
@@ -33,7 +34,7 @@ static int trt_omp_take(void* library) {
 #define LOAD(field, symbol) if (!(*(void**)&trt_omp.field = dlsym(library, symbol))) return 0
   LOAD(num_threads, "omp_get_num_threads"); LOAD(thread_num, "omp_get_thread_num"); LOAD(in_parallel, "omp_in_parallel");
   LOAD(dynamic, "omp_get_dynamic"); LOAD(thread_limit, "omp_get_thread_limit"); LOAD(max_active_levels, "omp_get_max_active_levels");
-  LOAD(parallel, "GOMP_parallel");
+  LOAD(parallel, "GOMP_parallel"); LOAD(barrier, "GOMP_barrier");
 #undef LOAD
   return 1;
 }
@@ -87,33 +88,65 @@ static inline int trt_usable_threads(void) {
 static inline int trt_in_parallel(void) { return !trt_forked && trt_omp_open() && trt_omp.in_parallel(); }
 
 typedef void (*trt_task)(void* context, int64_t begin, int64_t end);
-typedef struct { trt_task task; void* context; int64_t n, piece; trt_region* region; } trt_loop;      /* region: NULL where nobody watches */
+typedef struct { trt_task task; int64_t n, piece; } trt_loop;
+typedef struct { trt_loop before, loop; void* context; trt_region* region; } trt_loops;      /* before: its task is NULL where there is one loop; region: NULL where nobody watches */
 
-static void trt_loop_body(void* p) {
-  const trt_loop l = *(const trt_loop*)p;
+static void trt_run_pieces(const trt_loop* l, void* context) {
+  int64_t step = (int64_t)trt_omp.num_threads() * l->piece;
+  for (int64_t begin = trt_omp.thread_num() * l->piece; begin < l->n; begin += step)
+    l->task(context, begin, begin + l->piece < l->n ? begin + l->piece : l->n);
+}
+
+static void trt_loops_body(void* p) {
+  const trt_loops l = *(const trt_loops*)p;
   int64_t began = l.region ? trt_thread_ns() : 0;
-  int64_t step = (int64_t)trt_omp.num_threads() * l.piece;
-  for (int64_t begin = trt_omp.thread_num() * l.piece; begin < l.n; begin += step)
-    l.task(l.context, begin, begin + l.piece < l.n ? begin + l.piece : l.n);
+  if (l.before.task) {
+    trt_run_pieces(&l.before, l.context);
+    trt_omp.barrier();
+  }
+  trt_run_pieces(&l.loop, l.context);
   if (l.region) __atomic_add_fetch(&l.region->work, trt_thread_ns() - began, __ATOMIC_RELAXED);
+}
+
+static void trt_run_loops(trt_loops* loops, int threads) {
+  trt_region region = {0};
+  loops->region = trt_watch_region() ? &region : NULL;
+  int64_t began = loops->region ? trt_now_ns() : 0;
+  trt_omp.parallel(trt_loops_body, loops, threads, 0);
+  if (!loops->region) return;
+  int64_t wall = trt_now_ns() - began;
+  trt_judge_region(wall, wall - region.work);
+}
+
+/* How many threads [0, n) is worth at `grain` each. */
+static int trt_worthy_threads(int64_t n, int64_t grain) {
+  int threads = trt_usable_threads();
+  if (trt_cores.divisor) grain /= trt_cores.divisor;
+  if (grain < 1) grain = 1;
+  if (n < 2 * grain || threads == 1 || trt_cores_shared()) return 1;
+  return threads > n / grain ? (int)(n / grain) : threads;
 }
 
 /* Split [0, n) in pieces that are multiples of `align`, at least `grain` long, one per thread. */
 static void trt_parallel_for(int64_t n, int64_t grain, int64_t align, trt_task task, void* context) {
-  int threads = trt_usable_threads();
-  if (trt_cores.divisor) grain /= trt_cores.divisor;
-  if (grain < 1) grain = 1;
-  if (n < 2 * grain || threads == 1 || trt_cores_shared()) { if (n > 0) task(context, 0, n); return; }
-  if (threads > n / grain) threads = (int)(n / grain);
+  int threads = trt_worthy_threads(n, grain);
+  if (threads == 1) { if (n > 0) task(context, 0, n); return; }
   int64_t piece = (n + threads - 1) / threads;
-  piece = (piece + align - 1) / align * align;
-  trt_region region = {0};
-  trt_loop loop = {task, context, n, piece, trt_watch_region() ? &region : NULL};
-  int64_t began = loop.region ? trt_now_ns() : 0;
-  trt_omp.parallel(trt_loop_body, &loop, threads, 0);
-  if (!loop.region) return;
-  int64_t wall = trt_now_ns() - began;
-  trt_judge_region(wall, wall - region.work);
+  trt_loops loops = {.loop = {task, n, (piece + align - 1) / align * align}, .context = context};
+  trt_run_loops(&loops, threads);
+}
+
+/* [0, n) of `task` by as many threads as it is worth, after [0, n_before) of `before` by the same ones: what another region would cost
+   exceeds the work of packing a small operand. */
+static void trt_parallel_after(int64_t n_before, trt_task before, int64_t n, int64_t grain, trt_task task, void* context) {
+  int threads = trt_worthy_threads(n, grain);
+  if (threads == 1) {
+    if (n_before > 0) before(context, 0, n_before);
+    if (n > 0) task(context, 0, n);
+    return;
+  }
+  trt_loops loops = {{before, n_before, (n_before + threads - 1) / threads}, {task, n, (n + threads - 1) / threads}, .context = context};
+  trt_run_loops(&loops, threads);
 }
 
 /* OpenBLAS hands over jobs that wait for each other: all of them must run at once or none. The caller (blas.pyx) sets

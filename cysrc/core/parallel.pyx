@@ -9,6 +9,7 @@ cdef extern from "parallel.h" nogil:
     int trt_in_parallel()
     int trt_usable_threads()
     void trt_parallel_for(int64_t n, int64_t grain, int64_t align, task_fn task, void* context)
+    void trt_parallel_after(int64_t n_before, task_fn before, int64_t n, int64_t grain, task_fn task, void* context)
     int trt_granted_threads(int wanted)
     void trt_blas_run()
     int64_t trt_now_ns()
@@ -49,6 +50,10 @@ cdef bint in_parallel() noexcept nogil:
 
 cdef void parallel_for(int64_t n, int64_t grain, int64_t align, task_fn task, void* context) noexcept nogil:
     trt_parallel_for(n, grain, align, task, context)
+
+
+cdef void parallel_after(int64_t n_before, task_fn before, int64_t n, int64_t grain, task_fn task, void* context) noexcept nogil:
+    trt_parallel_after(n_before, before, n, grain, task, context)
 
 
 cdef int granted_threads(int wanted) noexcept nogil:

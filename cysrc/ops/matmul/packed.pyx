@@ -4,7 +4,7 @@ from libc.stdlib cimport free
 from tensorrt_lite._C.core.allocator cimport trt_block, block_alloc, block_drop
 from tensorrt_lite._C.core.dispatch cimport attach
 from tensorrt_lite._C.core.dtype cimport BF16, F16, F32, F64, I64
-from tensorrt_lite._C.core.parallel cimport num_threads, parallel_for
+from tensorrt_lite._C.core.parallel cimport num_threads, parallel_after, parallel_for
 from tensorrt_lite._C.ops.matmul.mat cimport Mat
 
 attach()
@@ -48,7 +48,6 @@ cdef int kernel_of[GEMM_TYPES]      # -1: not chosen yet
 
 cdef enum:
     THREAD_WORK = 1 << 18        # multiplications worth another thread: some 10 us
-    PACK_WORK = 1 << 15          # elements of B that are worth another thread's packing
 
 
 cdef int take_bf16_kernel(str wanted):
@@ -152,7 +151,7 @@ cdef void packed_run(PackedGemm* p) noexcept nogil:
     cdef gemm_plan* plan = &p.plan
     cdef gemm_matrices g
     cdef char* workspace = plan.packed
-    cdef int64_t i, panels, depth, work
+    cdef int64_t i, panels, depth, tasks, work
     if p.by_items:
         parallel_for(p.batch, THREAD_WORK // (p.g.m * p.g.n * p.g.k + 1) + 1, 1, item_task, p)
         return
@@ -164,9 +163,9 @@ cdef void packed_run(PackedGemm* p) noexcept nogil:
             plan.packed = workspace
         while GEMM.next(plan):
             panels, depth = (plan.columns + plan.kernel.width - 1) // plan.kernel.width, plan.blocks * plan.depth_block
-            parallel_for(panels, PACK_WORK // (depth * plan.kernel.width + 1) + 1, 1, GEMM.pack, plan)
-            work = plan.g.m * plan.columns * depth // (plan.row_panels * plan.column_tasks)
-            parallel_for(plan.row_panels * plan.column_tasks, THREAD_WORK // (work + 1) + 1, 1, GEMM.run, plan)
+            tasks = plan.row_panels * plan.column_tasks
+            work = plan.g.m * plan.columns * depth // tasks
+            parallel_after(panels, GEMM.pack, tasks, THREAD_WORK // (work + 1) + 1, GEMM.run, plan)
     if plan.failed:
         p.failed = 1
 
