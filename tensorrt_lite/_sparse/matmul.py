@@ -216,7 +216,7 @@ def _expect_tensors(name: str, *operands: Any) -> None:
             raise TypeError(f"{name}(): expected Tensors, got {type(x).__name__}")
 
 
-@public("matmul", "__matmul__", "__rmatmul__")
+@public("matmul", "__matmul__")
 def matmul(a: Any, b: Any, **options: Any) -> Any:
     _expect_tensors("matmul", a, b)
     if a.dim() == 2 and b.dim() == 2:
@@ -228,6 +228,12 @@ def matmul(a: Any, b: Any, **options: Any) -> Any:
     if a.dim() == 3 and b.dim() == 3:
         return bmm(a, b)
     return NotImplemented
+
+
+@public("__rmatmul__")
+def rmatmul(b: Any, a: Any, **options: Any) -> Any:
+    # Python calls it for a @ b where b alone is sparse: a subclass goes first
+    return matmul(a, b, **options)
 
 
 def _weighted(base: Any, beta: Any, found: Any, alpha: Any) -> Any:

@@ -121,3 +121,16 @@ def test_merges_refuse_wrong_rows():
         with pytest.raises(RuntimeError, match="_csr_merge"):
             ops._csr_merge(*arguments, True)
     assert ops._csr_merge(trt.tensor([0, 2]), trt.tensor([1, 1]), trt.tensor([0, 1]), trt.tensor([0]), False)[0].numel() == 0
+
+
+@pytest.mark.parametrize("layout", ["to_sparse", "to_sparse_csr", "to_sparse_csc"])
+def test_a_strided_tensor_times_a_sparse_one(layout):
+    b = some(4, 5, 0.6)
+    for a in (some(3, 4, 1.0), some(4, 4, 1.0), some(1, 4, 1.0)[0]):
+        x, y = ours(a), getattr(ours(b), layout)()
+        assert (x @ y).tolist() == (a @ b).tolist()
+        assert gradcheck(lambda x: x @ y, (x.clone().requires_grad_(),))
+    square = some(4, 4, 0.5)
+    assert (ours(a) @ getattr(ours(square), layout)()).tolist() == (a @ square).tolist()
+    rows = trt.func.vmap(lambda row: row @ getattr(ours(square), layout)())(ours(some(4, 4, 1.0)))
+    assert rows.tolist() == (some(4, 4, 1.0) @ square).tolist()
