@@ -257,6 +257,13 @@ def getitem(t: Any, index: Any) -> Any:
     return found
 
 
+@public("__setitem__")
+def setitem(t: Any, index: Any, value: Any) -> None:
+    if is_sparse(t):  # what an index selects of it is a copy
+        raise TypeError("Cannot assign to a sparse tensor")
+    t[index] = value
+
+
 @public("unbind")
 def unbind(t: Any, dim: int = 0) -> Any:
     d = _wrap(dim, t.dim())

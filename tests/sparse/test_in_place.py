@@ -89,3 +89,13 @@ def test_copies_between_sparse_tensors_take_no_memory_of_the_source():
         assert x.copy_(y) is x and x.to_dense().tolist() == [[0.0, 2.0]]
         y._values().fill_(7)
         assert x.to_dense().tolist() == [[0.0, 2.0]]
+
+
+@pytest.mark.parametrize("layout", ("to_sparse", "to_sparse_csr"))
+@pytest.mark.parametrize("index", [(0, 0), 0, slice(None), ...])
+def test_elements_cannot_be_assigned(layout, index):
+    for m in (torch, trt):
+        t = getattr(m.eye(3), layout)()
+        with pytest.raises(TypeError, match="Cannot assign to a sparse tensor"):
+            t[index] = 9.0
+        assert t.to_dense().tolist() == m.eye(3).tolist()
