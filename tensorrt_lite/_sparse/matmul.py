@@ -227,6 +227,8 @@ def matmul(a: Any, b: Any, **options: Any) -> Any:
         return mm(a.unsqueeze(0), b).squeeze(0)
     if a.dim() == 3 and b.dim() == 3:
         return bmm(a, b)
+    if a.dim() > 2 and b.dim() == 2 and is_sparse(b) and not is_sparse(a):
+        return mm(a.reshape(-1, a.size(-1)), b).reshape(*a.shape[:-1], b.size(1))
     return NotImplemented
 
 

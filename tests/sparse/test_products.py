@@ -134,3 +134,15 @@ def test_a_strided_tensor_times_a_sparse_one(layout):
     assert (ours(a) @ getattr(ours(square), layout)()).tolist() == (a @ square).tolist()
     rows = trt.func.vmap(lambda row: row @ getattr(ours(square), layout)())(ours(some(4, 4, 1.0)))
     assert rows.tolist() == (some(4, 4, 1.0) @ square).tolist()
+
+
+@pytest.mark.parametrize("layout", ["to_sparse", "to_sparse_csr"])
+@pytest.mark.parametrize("size", [(2, 3, 4), (2, 1, 3, 4), (0, 3, 4)])
+def test_a_batch_times_a_sparse_matrix(layout, size):
+    g = torch.Generator().manual_seed(0)
+    a, b = torch.randint(-3, 4, size, generator=g).double(), some(4, 5, 0.6)
+    y = getattr(b, layout)()
+    found = ours(a) @ ours(y)
+    assert tuple(found.shape) == (*size[:-1], 5) and found.tolist() == (a @ y).tolist() == trt.matmul(ours(a), ours(y)).tolist()
+    if a.numel():
+        assert gradcheck(lambda x: x @ ours(y), (ours(a).requires_grad_(),))
