@@ -110,9 +110,12 @@ class _Precision:
 
 
 def _map(value: Any, change: Callable[[Tensor], Any]) -> Any:
-    """The same structure of tuples, lists and dicts, with each tensor replaced by what `change` gives for it."""
+    """The same structure of tuples, lists and dicts, with each tensor replaced by what `change` gives for it; of a tensor made of dense ones, its differentiable part."""
     if isinstance(value, trt.Tensor):
-        return change(value)
+        if not getattr(value, "_made_of_parts", False):
+            return change(value)
+        part = change(value._part)
+        return value._with_part(part) if isinstance(part, trt.Tensor) else _Composite(value, part)
     kind = type(value)
     if isinstance(value, tuple) and hasattr(value, "_make"):
         return value._make(_map(v, change) for v in value)
@@ -292,9 +295,21 @@ class _Slot:
         self.number = number
 
 
+class _Composite:
+    """Stands in the arguments of a call for a tensor made of dense ones (a nested one): its structure, and the slot of its part."""
+
+    __slots__ = ("rebuild", "part")
+
+    def __init__(self, value: Any, part: Any) -> None:
+        self.rebuild = value._with_part(value._part.detach())._with_part
+        self.part = part
+
+
 def _fill(value: Any, tensors: Sequence[Tensor]) -> Any:
     if isinstance(value, _Slot):
         return tensors[value.number]
+    if isinstance(value, _Composite):
+        return value.rebuild(_fill(value.part, tensors))
     if isinstance(value, tuple) and hasattr(value, "_make"):
         return value._make(_fill(v, tensors) for v in value)
     if type(value) in (tuple, list):

@@ -239,3 +239,30 @@ def test_views_need_sizes():
                 call(library.nested.nested_tensor([library.ones(2), library.ones(3)], layout=library.jagged))
             found.append(str(caught.value))
         assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("layout", [trt.jagged, trt.strided])
+def test_checkpointed_blocks(layout):
+    linear = trt.nn.Linear(3, 3)
+    parts = [trt.randn(2, 3), trt.randn(4, 3)]
+
+    def block(t, scale):
+        return linear(t).sin() * scale["by"]
+
+    found = []
+    for run in (block, lambda t, scale: trt.utils.checkpoint.checkpoint(block, t, scale, use_reentrant=False)):
+        linear.zero_grad()
+        x = trt.nested.nested_tensor(parts, layout=layout, requires_grad=True)
+        y = run(run(x * 2, {"by": 3.0}), {"by": trt.ones(3)})
+        assert type(y) is type(x)
+        y.to_padded_tensor(0.0).square().sum().backward()
+        found.append([linear.weight.grad, *x.grad.unbind()])
+    for a, b in zip(*found, strict=True):
+        assert trt.equal(a, b)
+
+
+def test_a_checkpointed_masked_tensor():
+    x = trt.masked.masked_tensor(trt.ones(2, 3), trt.eye(2, 3) > 0, requires_grad=True)
+    y = trt.utils.checkpoint.checkpoint(lambda t: (t * 2).sin(), x, use_reentrant=False)
+    y.sum().backward()
+    assert x.grad.get_mask().tolist() == x.get_mask().tolist()
