@@ -31,6 +31,13 @@ def _sparse_belongs(t: Any, level: Any) -> bool:
     return any(transform.belongs(x, level) for x in parts_of(t))
 
 
+def _needs_setup_context() -> RuntimeError:
+    return RuntimeError(
+        "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override the setup_context staticmethod. For more "
+        "details, please see https://pytorch.org/docs/main/notes/extending.func.html"
+    )
+
+
 def apply_function(cls: Any, args: tuple[Any, ...]) -> Any:
     """Function.apply while a transform is active."""
     level = transform.innermost()
@@ -41,10 +48,7 @@ def apply_function(cls: Any, args: tuple[Any, ...]) -> Any:
     if level.kind == "vmap":
         return _apply_mapped(cls, level, args)
     if not cls._separate_context:
-        raise RuntimeError(
-            "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override the setup_context staticmethod. For more "
-            "details, please see https://pytorch.org/docs/main/notes/extending.func.html"
-        )
+        raise _needs_setup_context()
     return _recorded_class(cls).apply(*[_constant(x, level) for x in args])
 
 
@@ -102,6 +106,8 @@ def _apply_mapped(cls: Any, level: Any, args: tuple[Any, ...]) -> Any:
             "delete the overridden vmap staticmethod to avoid ambiguity. For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
         )
     if not own and not cls.generate_vmap_rule:
+        if not cls._separate_context:
+            raise _needs_setup_context()  # a vmap rule alone would not do for the other transforms
         raise RuntimeError(
             f"You tried to vmap over {cls.__name__}, but it does not have vmap support. Please override and implement the vmap staticmethod or set "
             "generate_vmap_rule=True. For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
@@ -237,10 +243,7 @@ def _generated_class(cls: Any, level: Any, dims: tuple[Any, ...]) -> Any:
     if cls._separate_context:
         parts["setup_context"] = setup_context
     else:
-        raise RuntimeError(
-            "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override the setup_context staticmethod. For more "
-            "details, please see https://pytorch.org/docs/main/notes/extending.func.html"
-        )
+        raise _needs_setup_context()
     return type(cls.__name__, (trt.autograd.Function,), {**{name: staticmethod(f) for name, f in parts.items()}, "out_dims": out_dims})
 
 

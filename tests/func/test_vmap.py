@@ -228,10 +228,20 @@ def test_functions_without_a_rule_are_refused() -> None:
         def vmap(info, in_dims, x):
             return x, 0
 
+    class WithoutRule(trt.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x * 2
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
     with pytest.raises(RuntimeError, match="does not have vmap support"):
-        vmap(Old.apply)(trt.ones(2))
-    with pytest.raises(RuntimeError, match="must override the setup_context"):
-        grad(Old.apply)(trt.tensor(1.0))
+        vmap(WithoutRule.apply)(trt.ones(2))
+    for call in (lambda: vmap(Old.apply)(trt.ones(2)), lambda: grad(Old.apply)(trt.tensor(1.0))):
+        with pytest.raises(RuntimeError, match="must override the setup_context"):
+            call()
     with pytest.raises(RuntimeError, match="both generate_vmap_rule=True and an overridden vmap"):
         vmap(Both.apply)(trt.ones(2))
 
