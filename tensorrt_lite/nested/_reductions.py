@@ -10,6 +10,7 @@ from typing import Any
 
 import tensorrt_lite as trt
 from tensorrt_lite._composite_tensor import name_of
+from tensorrt_lite.nested._elementwise import same_ragged
 from tensorrt_lite.nested._shape import inner_dim, rows_like, wrapped
 from tensorrt_lite.nested._tensor import NestedTensor, from_rows, from_sequences, operator, table
 
@@ -110,7 +111,7 @@ _ALONG = {
     "softmin": None, "normalize": 1, "glu": -1, "diff": -1, "renorm": None, "gather": None,
 }  # fmt: skip
 _BEHIND = {"topk": ("input", "k", "dim"), "kthvalue": ("input", "k", "dim"), "flip": ("input", "dims"), "roll": ("input", "shifts", "dims"), "normalize": ("input", "p", "dim"),
-           "renorm": ("input", "p", "dim", "maxnorm"), "diff": ("input", "n", "dim")}  # fmt: skip
+           "renorm": ("input", "p", "dim", "maxnorm"), "diff": ("input", "n", "dim"), "gather": ("input", "dim", "index")}  # fmt: skip
 
 
 def _along(func: Any, args: Any, kwargs: Any) -> Any:
@@ -135,6 +136,8 @@ def _along(func: Any, args: Any, kwargs: Any) -> Any:
         return value if not isinstance(value, NestedTensor) else value._values if i is None else value._sequences()[i]
 
     if d != input._ragged_idx - 1:
+        if isinstance(given.get("index"), NestedTensor):
+            same_ragged(func, [input, given["index"]])
         out = func(input._values, *front, *rest, **d_argument, **{n: dense(v, None) for n, v in given.items()})
         return _mapped(
             out, lambda t: NestedTensor(t, input._structure, input._ragged_idx - (t.dim() < input._values.dim() and d < input._ragged_idx - 1))

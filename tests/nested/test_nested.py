@@ -266,3 +266,21 @@ def test_a_checkpointed_masked_tensor():
     y = trt.utils.checkpoint.checkpoint(lambda t: (t * 2).sin(), x, use_reentrant=False)
     y.sum().backward()
     assert x.grad.get_mask().tolist() == x.get_mask().tolist()
+
+
+def test_gather_takes_its_index_by_position():
+    x = trt.nested.nested_tensor([trt.randn(2, 4), trt.randn(3, 4)], layout=trt.jagged, requires_grad=True)
+    index = trt.nested.nested_tensor_from_jagged(trt.tensor([[3], [0], [1], [2], [0]]), x.offsets())
+    found = x.gather(-1, index)
+    assert trt.equal(found.values(), x.values().gather(-1, index.values()))
+    assert trt.equal(trt.gather(x, -1, index=index).values(), found.values())
+    found.sum().backward()
+    assert trt.equal(x.grad.values(), trt.zeros(5, 4).scatter(1, index.values(), 1.0))
+    rows = trt.nested.nested_tensor([trt.tensor([[1, 1, 1, 1]]), trt.tensor([[2, 0, 2, 1]])], layout=trt.jagged)
+    for part, whole, places in zip(x.gather(1, rows).unbind(), x.unbind(), rows.unbind(), strict=True):
+        assert trt.equal(part, whole.gather(0, places))
+    other = trt.nested.nested_tensor([trt.tensor([[3]] * 3), trt.tensor([[0]] * 2)], layout=trt.jagged)
+    with pytest.raises(RuntimeError, match="gather"):
+        x.gather(-1, other)
+    with pytest.raises(RuntimeError):
+        x.gather(-1, trt.zeros(2, 3, 1, dtype=trt.int64))
