@@ -20,7 +20,7 @@ from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_DECREF
 from cpython.list cimport PyList_GET_ITEM
 from tensorrt_lite._C.core.tensor cimport TensorBase, K_TRANSFORM, K_STANDS_IN, place_of, tensor_type
 from tensorrt_lite._C.core.dispatch cimport tls, attach, trt_thread_state, FRESH, INPLACE
-from tensorrt_lite._C.core.free_threading cimport FREE_THREADED, count_up, held_at_most, mutex, mutex_lock, mutex_unlock, read_shared
+from tensorrt_lite._C.core.free_threading cimport FREE_THREADED, count_up, held_at_most, mutex, mutex_lock, mutex_unlock, read_shared, read_shared_number, write_shared, write_shared_number
 from tensorrt_lite._C.core.profiler cimport KIND_NODE, KIND_PASS, begin_record, end_record, follow_sequence, is_recorded
 from tensorrt_lite._C.autograd.node cimport (
     Node, AccumulateGrad, newest_sequence, gradient_node, grad_fn_of, NODE_LEAF, NODE_FUNCTION, NOTE_TRACEBACK, NOTE_CHECK_NAN, gradient_agrees, fit_gradient, guard_gradients,
@@ -174,7 +174,7 @@ cdef class GraphTask:
 
     cdef inline int find(self, PyObject* n) except -2:
         cdef int task = read_shared(&(<Node>n).task)        # without the GIL another run may be writing its mark over ours
-        if (<Node>n).run == self.id and (not FREE_THREADED or task < self.count and self.tasks[task].node == n):
+        if read_shared_number(&(<Node>n).run) == self.id and (not FREE_THREADED or task < self.count and self.tasks[task].node == n):
             return task
         return self.search(n)
 
@@ -188,8 +188,8 @@ cdef class GraphTask:
             self.grow()
         i = self.count
         self.count = i + 1
-        (<Node>n).run = self.id
-        (<Node>n).task = i
+        write_shared_number(&(<Node>n).run, self.id)
+        write_shared(&(<Node>n).task, i)
         t = &self.tasks[i]
         Py_INCREF(<object>n)
         t.node = n

@@ -340,7 +340,7 @@ cdef PyTypeObject* node_class(const char* name, object base) except NULL:
         # These classes add nothing to their base and live forever, so an instance needs none of what Python's general
         # deallocator does for a subclass, not even to give back its reference to the class: a third of a Node's cost.
         (<PyTypeObject*>t).tp_dealloc = (<PyTypeObject*>base).tp_dealloc
-        _type_cache[n, base] = t
+        t = _type_cache.setdefault((n, base), t)       # another thread's may have been first
     return <PyTypeObject*>t
 
 

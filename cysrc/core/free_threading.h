@@ -16,6 +16,8 @@ typedef PyMutex trt_mutex;
 #define TRT_LOAD(place) __atomic_load_n(&(place), __ATOMIC_ACQUIRE)
 #define trt_count_up(place) __atomic_add_fetch((place), 1, __ATOMIC_RELAXED)
 #define trt_read_shared(place) __atomic_load_n((place), __ATOMIC_RELAXED)
+#define trt_write_shared(place, value) __atomic_store_n((place), (value), __ATOMIC_RELAXED)
+#define TRT_PUBLISH(place, value) __atomic_store_n(&(place), (value), __ATOMIC_RELEASE)
 
 /* Whether there are no more than n references to an object. A thread sees that of its own objects alone and says no of all others: who asks then makes a copy. */
 static inline int trt_held_at_most(PyObject* o, Py_ssize_t n) {
@@ -43,6 +45,8 @@ typedef char trt_mutex;
 #define TRT_LOAD(place) (place)
 #define trt_count_up(place) (++*(place))
 #define trt_read_shared(place) (*(place))
+#define trt_write_shared(place, value) (*(place) = (value))
+#define TRT_PUBLISH(place, value) ((place) = (value))
 
 static inline int trt_held_at_most(PyObject* o, Py_ssize_t n) { return Py_REFCNT(o) <= n; }
 #endif

@@ -11,6 +11,9 @@ cdef extern from "free_threading.h":
     mutex* lock_of "trt_lock_of"(const void*) noexcept
     uint64_t count_up "trt_count_up"(uint64_t*) noexcept                  # the number given out
     int read_shared "trt_read_shared"(int*) noexcept                      # what another thread may be writing
+    uint64_t read_shared_number "trt_read_shared"(uint64_t*) noexcept
+    void write_shared "trt_write_shared"(int*, int) noexcept
+    void write_shared_number "trt_write_shared"(uint64_t*, uint64_t) noexcept
     bint held_at_most "trt_held_at_most"(object, Py_ssize_t) noexcept     # whether nobody else than n holders can have it
     void keep_for_ever "trt_keep_for_ever"(object) noexcept
     void allow_finding "trt_allow_finding"(object) noexcept

@@ -9,7 +9,7 @@ from sys import modules
 from types import BuiltinFunctionType, FunctionType
 from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport int64_t
-from tensorrt_lite._C.core.free_threading cimport keep_for_ever
+from tensorrt_lite._C.core.free_threading cimport keep_for_ever, lock_of, mutex, mutex_lock, mutex_unlock
 from tensorrt_lite._C.core.tensor cimport TensorBase, tensor_type, parameter_type
 from tensorrt_lite._C.core.dispatch cimport tls, attach
 from tensorrt_lite._C.core.args cimport has_function
@@ -681,17 +681,34 @@ cdef object make_in_python(PyObject* f, PyObject** args, Py_ssize_t n, PyObject*
 cdef object _range_name_of = None    # the name in a profile of a public function that is no operator, or None
 
 
+cdef object range_name(PublicFunction function):
+    """What the function's calls are called in a profile, or False; kept for the function's life by the first thread that asks."""
+    cdef mutex* lock = lock_of(<PyObject*>function)
+    cdef object name, fresh = None
+    mutex_lock(lock)
+    name = function.range_name
+    mutex_unlock(lock)
+    if name is not None:
+        return name
+    fresh = _range_name_of(function) or False
+    mutex_lock(lock)
+    if function.range_name is None:
+        function.range_name = fresh
+    name = function.range_name
+    mutex_unlock(lock)
+    return name
+
+
 cdef object call_profiled(PyObject* f, PyObject** args, size_t nargsf, PyObject* keywords):
     """A call while a profiler runs, of what is no operator."""
     cdef PublicFunction function = <PublicFunction>f
     cdef int64_t token
     if not is_recorded():
         return trt_run_public(function, args, nargsf, keywords)
-    if function.range_name is None:
-        function.range_name = _range_name_of(function) or False
-    if function.range_name is False:
+    name = range_name(function)
+    if name is False:
         return trt_run_public(function, args, nargsf, keywords)
-    token = begin_record(KIND_FUNCTION, <void*>function.range_name, -1)
+    token = begin_record(KIND_FUNCTION, <void*>name, -1)
     describe_call(token, args, <Py_ssize_t>(nargsf & ~(<size_t>1 << (8 * sizeof(size_t) - 1))) + (PyTuple_Size(keywords) if keywords != NULL else 0))
     try:
         return trt_run_public(function, args, nargsf, keywords)

@@ -3,6 +3,7 @@
 #ifndef TRT_ENTRY_H
 #define TRT_ENTRY_H
 #include "dispatch.h"
+#include "free_threading.h"
 #include "public.h"
 #include "scalar_types.h"
 #include "pointwise.h"
@@ -185,8 +186,11 @@ static inline __attribute__((always_inline)) PyObject* trt_run_entry(PyObject* f
   PyObject *out = NULL, *result = NULL;
   uint32_t given;
   if (is_public && __builtin_expect(trt_tls()->function_modes || (keywords && ((trt_public*)f)->spellings), 0)) return trt_call_overridden(f, args, nargsf, keywords);
-  if (__builtin_expect(!e->arguments, 0) && trt_prepare_entry((PyObject*)e) < 0) return NULL;
-  trt_arguments* a = e->arguments;
+  trt_arguments* a = TRT_LOAD(e->arguments);
+  if (__builtin_expect(!a, 0)) {
+    if (trt_prepare_entry((PyObject*)e) < 0) return NULL;
+    a = TRT_LOAD(e->arguments);
+  }
   room.n_dims = room.n_scalars = room.n_kept = 0;
 #define TRT_IS_PLAIN_TENSOR(x) (Py_TYPE(x) == *trt_plain_tensor || Py_TYPE(x) == *trt_plain_parameter)
 #define TRT_TAKE(i, x)                                                                                                       \

@@ -7,7 +7,7 @@ import warnings
 from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport int64_t, uint64_t, uint32_t
 from libc.stdlib cimport calloc, free
-from tensorrt_lite._C.core.free_threading cimport keep_for_ever
+from tensorrt_lite._C.core.free_threading cimport keep_for_ever, lock_of, mutex, mutex_lock, mutex_unlock
 from tensorrt_lite._C.core.dtype cimport Scalar
 from tensorrt_lite._C.core.tensor cimport TensorBase, tensor_type, parameter_type, bump_version
 from tensorrt_lite._C.core.dispatch cimport attach, trt_operator, trt_value, resolve, OPS, FRESH, OUT, INPLACE
@@ -58,6 +58,7 @@ cdef extern from "entry.h":
     void* trt_call_public_entry
     void* trt_call_overridden
     int trt_keep(trt_room* room, object x) noexcept
+    void publish "TRT_PUBLISH"(trt_arguments* place, trt_arguments* value) noexcept    # for threads that read without a lock
     void trt_prepare_entry_type(PyTypeObject* t)
 
 attach()
@@ -166,9 +167,10 @@ cdef const char* public_schema(Entry e) noexcept:
 cdef int prepare(Entry e) except -1:
     """Take the schema apart for the first call."""
     cdef Schema schema = schema_of(public_schema(e))
-    cdef bint pointwise = e.spec.flags & TRT_ENTRY_POINTWISE != 0
+    cdef bint pointwise = e.spec.flags & TRT_ENTRY_POINTWISE != 0, first
+    cdef mutex* lock = lock_of(<PyObject*>e)
     cdef trt_arguments* a
-    cdef int i, k
+    cdef int i, k, target
     if len(schema.names) > TRT_MOST_ARGUMENTS:
         raise SystemError(f"{e!r}: more than {TRT_MOST_ARGUMENTS} arguments")
     a = <trt_arguments*>calloc(1, sizeof(trt_arguments))
@@ -198,16 +200,19 @@ cdef int prepare(Entry e) except -1:
             else:
                 held.append(schema.defaults[i])
                 convert(e, i, schema.defaults[i], &a.defaults[i], &a.room, a.kinds[i], name)
-        e.held = tuple(held)
-        e.name, e.operator = e.spec.name.decode(), e.op.name.decode()
-        e.target = first_tensor(a)
+        everything, name, operator = tuple(held), e.spec.name.decode(), e.op.name.decode()
+        target = first_tensor(a)
     except:
         free(a)
         raise
-    if e.arguments == NULL:
-        e.arguments = a
-    else:
-        free(a)                        # another thread's call was first
+    mutex_lock(lock)
+    first = e.arguments == NULL
+    if first:                          # what is held is what `a` points to, so both are one thread's
+        e.held, e.name, e.operator, e.target = everything, name, operator, target
+        publish(e.arguments, a)
+    mutex_unlock(lock)
+    if not first:
+        free(a)
     return 0
 
 

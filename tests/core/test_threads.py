@@ -6,6 +6,7 @@ With the GIL they take turns; in an interpreter without one they meet in the cor
 from __future__ import annotations
 
 import collections
+import subprocess
 import sys
 import sysconfig
 import threading
@@ -48,6 +49,44 @@ def test_importing_the_package_leaves_the_gil_off():
     if not hasattr(sys, "_is_gil_enabled"):
         pytest.skip("an interpreter with the GIL")
     assert sys._is_gil_enabled() == (not sysconfig.get_config_var("Py_GIL_DISABLED"))
+
+
+FIRST_CALLS = """
+import gc, threading
+import tensorrt_lite as trt
+
+calls = [(name, getattr(trt, name)) for name in (%s)]
+x = trt.full((3, 3), 0.5)
+barrier, failures = threading.Barrier(8), []
+
+def work():
+    for name, function in calls:
+        barrier.wait()
+        try:
+            y = function(x.clone().requires_grad_())             # the call that takes the schema apart, and makes the grad_fn's class
+            y.sum().backward()
+            assert type(y.grad_fn).__name__ == y.grad_fn.name(), name
+            function(input=x)                                    # by the names that it keeps
+        except Exception as error:
+            failures.append((name, repr(error)))
+
+threads = [threading.Thread(target=work) for _ in range(8)]
+for t in threads:
+    t.start()
+for t in threads:
+    t.join()
+gc.collect()
+for name, function in calls:
+    function(input=x)
+assert not failures, failures
+"""
+UNARY = ("abs", "acos", "asin", "asinh", "atan", "ceil", "cos", "cosh", "deg2rad", "digamma", "erf", "erfc", "exp", "exp2", "expm1", "floor", "frac", "lgamma", "log", "log10", "log1p", "log2", "logit",
+         "mean", "neg", "rad2deg", "reciprocal", "relu", "round", "rsqrt", "sigmoid", "sign", "sin", "sinc", "sinh", "sqrt", "square", "sum", "t", "tan", "tanh", "trace", "trunc", "var", "std")  # fmt: skip
+
+
+def test_first_calls_of_several_threads():
+    """What an operator keeps from its first call is made once, whoever else calls it for the first time meanwhile."""
+    subprocess.run([sys.executable, "-c", FIRST_CALLS % ", ".join(map(repr, UNARY))], check=True, timeout=300)
 
 
 def test_small_operators_of_several_threads():
