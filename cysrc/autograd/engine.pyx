@@ -940,7 +940,7 @@ cdef object run_here(list roots, list grads, bint keep_graph, bint create_graph,
     state.python_ran = 0
     state.function_disabled += 1
     state.function_modes = 0
-    _active += 1 - FREE_THREADED
+    if not FREE_THREADED: _active += 1
     outer = current_run
     current_run = <PyObject*>run
     try:
@@ -983,7 +983,7 @@ cdef object run_here(list roots, list grads, bint keep_graph, bint create_graph,
             run_on_streams(run, &run.own, run.home)
         if run.lane_of != NULL:
             leave_lanes(run)
-        _active -= 1 - FREE_THREADED
+        if not FREE_THREADED: _active -= 1
         state.in_backward -= 1
         state.grad_mode = before
         state.python_ran = python_ran

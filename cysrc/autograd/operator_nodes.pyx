@@ -20,6 +20,7 @@ from tensorrt_lite._C.autograd.wanted cimport skipped_edges
 from tensorrt_lite._C.autograd.saved_tensors cimport PackedTensor, pack_saved, unpack_saved, raw_saved
 from tensorrt_lite._C.autograd.node import refuse_inference
 from tensorrt_lite._C.core.dispatch import MissingStep
+from tensorrt_lite._C.core.free_threading cimport load, publish
 
 cdef extern from "node_class.h":
     ctypedef void* newfunc
@@ -47,9 +48,9 @@ cdef inline object history_of(Node node, TensorBase alias, int output_nr):
 
 cdef PointwiseNode new_pointwise_node(PointwiseInfo* info):
     cdef PointwiseNode n
-    if info.node_type == NULL:
-        info.node_type = node_class(info.node_name, PointwiseNode)
-    n = <PointwiseNode>trt_make(pointwise_new, <PyTypeObject*>info.node_type, _no_arguments)
+    if load(info.node_type) == NULL:
+        publish(info.node_type, node_class(info.node_name, PointwiseNode))
+    n = <PointwiseNode>trt_make(pointwise_new, <PyTypeObject*>load(info.node_type), _no_arguments)
     n.info = info
     n.n_inputs = 1
     n.n_edges = info.nin
@@ -61,9 +62,9 @@ cdef PointwiseNode new_pointwise_node(PointwiseInfo* info):
 
 cdef OpNode new_op_node(OpNodeInfo* info):
     cdef OpNode n
-    if info.node_type == NULL:
-        info.node_type = node_class(info.name, OpNode)
-    n = <OpNode>trt_make(op_new, <PyTypeObject*>info.node_type, _no_arguments)
+    if load(info.node_type) == NULL:
+        publish(info.node_type, node_class(info.name, OpNode))
+    n = <OpNode>trt_make(op_new, <PyTypeObject*>load(info.node_type), _no_arguments)
     n.info = info
     n.n_inputs = 1
     n.seq = next_sequence()

@@ -12,7 +12,7 @@ from cpython.ref cimport Py_INCREF, Py_CLEAR
 from cpython.tuple cimport PyTuple_SET_ITEM
 from tensorrt_lite._C.core.storage cimport Storage, new_storage, meta_storage, alias_storage, storage_resize, device_hooks, hooks_of
 from tensorrt_lite._C.core.dtype cimport Scalar, BOOL, F32, F64, I64, C64, C128, F16, BF16
-from tensorrt_lite._C.core.free_threading cimport keep_for_ever
+from tensorrt_lite._C.core.free_threading cimport keep_for_ever, read_shared_integer
 from tensorrt_lite._C.core.text cimport sizes_text
 from tensorrt_lite._C.core.device cimport device, DEV_CPU, DEV_META, DEV_CUDA, DEV_CUSTOM, has_index, MF_CONTIGUOUS, MF_CHANNELS_LAST, MF_CHANNELS_LAST_3D, MF_PRESERVE
 
@@ -487,7 +487,7 @@ cdef TensorBase make_view(TensorBase t, int ndim, const int64_t* sizes, const in
     r.version = shared_version(t)
     trt_hold_version(r.version)
     r.base = t if t.base is None else t.base
-    r.grad_fn_version = r.version.value
+    r.grad_fn_version = read_shared_integer(&r.version.value)
     link_view(r)
     if t.keys & K_FORWARD_AD:
         # its tangent is the same view of the tangent, made when somebody asks

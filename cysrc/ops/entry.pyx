@@ -7,7 +7,7 @@ import warnings
 from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport int64_t, uint64_t, uint32_t
 from libc.stdlib cimport calloc, free
-from tensorrt_lite._C.core.free_threading cimport keep_for_ever, lock_of, mutex, mutex_lock, mutex_unlock
+from tensorrt_lite._C.core.free_threading cimport keep_for_ever, lock_of, mutex, mutex_lock, mutex_unlock, publish
 from tensorrt_lite._C.core.dtype cimport Scalar
 from tensorrt_lite._C.core.tensor cimport TensorBase, tensor_type, parameter_type, bump_version
 from tensorrt_lite._C.core.dispatch cimport attach, trt_operator, trt_value, resolve, OPS, FRESH, OUT, INPLACE
@@ -58,7 +58,6 @@ cdef extern from "entry.h":
     void* trt_call_public_entry
     void* trt_call_overridden
     int trt_keep(trt_room* room, object x) noexcept
-    void publish "TRT_PUBLISH"(trt_arguments* place, trt_arguments* value) noexcept    # for threads that read without a lock
     void trt_prepare_entry_type(PyTypeObject* t)
 
 attach()
