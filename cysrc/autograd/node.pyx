@@ -13,7 +13,7 @@ from cpython.object cimport PyObject, PyTypeObject
 from cpython.list cimport PyList_GET_ITEM
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from tensorrt_lite._C.core.dtype cimport dtype_of, category, CAT_COMPLEX
-from tensorrt_lite._C.core.free_threading cimport allow_finding, find, held_at_most, keep_for_ever, lock_of, mutex, mutex_lock, mutex_unlock, read_shared_pointer
+from tensorrt_lite._C.core.free_threading cimport allow_finding, find, held_at_most, keep_for_ever, lock_of, mutex, mutex_lock, mutex_unlock, publish, read_shared_pointer
 from tensorrt_lite._C.core.tensor cimport (
     K_PYTHON, K_SPARSE, K_STANDS_IN, K_DERIVATIVES, TensorBase, tensor_type, size_type, K_AUTOGRAD, K_FORWARD_AD, alias_of, ITEM_SIZE, check_geometry, version_of, shape_of, same_sizes, shape_text, bump_version, data_of, shared_version, lock_views, unlock_views, strides_of, place_of,
     CREATED_DEFAULT, CREATED_NO_GRAD, CREATED_MULTI_OUTPUT, CREATED_INFERENCE, CREATED_IN_FUNCTION)
@@ -443,7 +443,7 @@ cdef AccumulateGrad known_accumulator(TensorBase t, AccumulateGrad fresh):
         known = <AccumulateGrad>t.accumulator
         Py_DECREF(known)                                    # `find` took a reference, and so did the line above
     elif fresh is not None:
-        t.accumulator = <PyObject*>fresh
+        publish(t.accumulator, <PyObject*>fresh)
     mutex_unlock(lock)
     return known
 
@@ -468,7 +468,7 @@ cdef void forget_accumulator(AccumulateGrad a) noexcept:
         lock = lock_of(<PyObject*>a.variable)
         mutex_lock(lock)
         if a.variable.accumulator == <PyObject*>a:
-            a.variable.accumulator = NULL
+            publish(a.variable.accumulator, NULL)
         mutex_unlock(lock)
 
 
