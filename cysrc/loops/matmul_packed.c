@@ -20,7 +20,7 @@ enum { GEMM_HEIGHT = 6 };
 #endif
 enum {
     PANEL_AHEAD = 2048,           /* bytes of a panel of B that are fetched ahead from L2 */
-    DEPTH_BYTES = 2048,           /* of a line of A in a block of the depth: a panel of A stays in L1 */
+    DEPTH_BYTES = VECTOR_BYTES == 32 ? 4096 : 2048, /* of a line of A in a block of the depth: a panel of A stays in L1 */
     PANEL_BYTES = DEPTH_BYTES * (GEMM_HEIGHT + 2) + PANEL_SLACK, /* + 2: by steps of the depth, whole vectors */
     FAR_APART = 1024, GROUP = VECTOR_BYTES == 64 ? 4 : 8, /* bytes between steps of the depth of A from which on that many of its panels are packed at once */
     PACKED_BYTES = 4 << 20,       /* of B that are packed at once */
@@ -50,6 +50,7 @@ typedef struct gemm_tile {
     int64_t row, column;          /* in C */
     void (*finish)(const void* tile, const char* sums, int64_t sums_row);
 } gemm_tile;
+enum { PANEL_BY_LINES, PANEL_BY_STEPS, PANEL_IN_PLACE }; /* how a body finds the rows of A */
 typedef void (*gemm_bodies[2])(const gemm_tile* t); /* of one vector of columns, and of two */
 
 #define KERNEL f32
@@ -61,6 +62,9 @@ typedef void (*gemm_bodies[2])(const gemm_tile* t); /* of one vector of columns,
 #if VECTOR_BYTES >= 32
 #define BY_STEPS
 #endif
+#if VECTOR_BYTES == 32
+#define IN_PLACE
+#endif
 #include "gemm/micro.h"
 
 #define KERNEL f64
@@ -71,6 +75,9 @@ typedef void (*gemm_bodies[2])(const gemm_tile* t); /* of one vector of columns,
 #define TARGET
 #if VECTOR_BYTES >= 32
 #define BY_STEPS
+#endif
+#if VECTOR_BYTES == 32
+#define IN_PLACE
 #endif
 #include "gemm/micro.h"
 
@@ -198,9 +205,14 @@ DEFINE_FINISH(i64, i64, integer_)
 #else
 #define STEPPED(kernel) NULL
 #endif
+#if VECTOR_BYTES == 32 /* more rows than six want more pointers than there are registers */
+#define IN_PLACE(kernel) bodies_in_place_##kernel
+#else
+#define IN_PLACE(kernel) NULL
+#endif
 enum { WIDTH = 2 * VECTOR_BYTES / 4, WIDTH_F64 = 2 * VECTOR_BYTES / 8 };
-static const gemm_kernel kernel_f32 = {GEMM_F32, LOAD_F32, 4, 1, 4, 4, GEMM_HEIGHT, WIDTH, DEPTH_BYTES / 4, bodies_f32, finish_f32, 0, STEPPED(f32)};
-static const gemm_kernel kernel_f64 = {GEMM_F64, LOAD_F64, 8, 1, 8, 8, GEMM_HEIGHT, WIDTH_F64, DEPTH_BYTES / 8, bodies_f64, finish_f64, 0, STEPPED(f64)};
+static const gemm_kernel kernel_f32 = {GEMM_F32, LOAD_F32, 4, 1, 4, 4, GEMM_HEIGHT, WIDTH, DEPTH_BYTES / 4, bodies_f32, finish_f32, 0, STEPPED(f32), IN_PLACE(f32)};
+static const gemm_kernel kernel_f64 = {GEMM_F64, LOAD_F64, 8, 1, 8, 8, GEMM_HEIGHT, WIDTH_F64, DEPTH_BYTES / 8, bodies_f64, finish_f64, 0, STEPPED(f64), IN_PLACE(f64)};
 static const gemm_kernel kernel_bf16 = {GEMM_BF16, LOAD_BF16, 2, 1, 4, 4, GEMM_HEIGHT, WIDTH, DEPTH_BYTES / 4, bodies_f32, finish_bf16};
 static const gemm_kernel kernel_f16 = {GEMM_F16, LOAD_F16, 2, 1, 4, 4, GEMM_HEIGHT, WIDTH, DEPTH_BYTES / 4, bodies_f32, finish_f16};
 static const gemm_kernel kernel_i64 = {GEMM_I64, LOAD_F64, 8, 1, 8, 8, GEMM_HEIGHT, WIDTH_F64, DEPTH_BYTES / 8, bodies_i64, finish_i64};
@@ -368,11 +380,19 @@ static void fetch_rows(const gemm_plan* p, gemm_tile* t, int64_t begin, int64_t 
     t->ahead_rows = depth * (part + 1) / parts - from;
 }
 
+/* The part of the next panel's rows, which will be read in place, that a tile brings to L2 before it begins. */
+static inline void fetch_next_rows(const gemm_plan* p, const char* next, int64_t rows, int64_t depth, int64_t part, int64_t parts) {
+    const int64_t row = p->g.ars * p->kernel->element, from = depth * p->kernel->element * part / parts, to = depth * p->kernel->element * (part + 1) / parts;
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t at = from; at < to; at += 64) __builtin_prefetch(next + r * row + at, 0, 2);
+}
+
 /* Rows (panels) begin .. end of C by the packed panels first .. last. `group`: memory for GROUP panels of A, or NULL. */
 static void gemm_block(gemm_plan* p, int64_t begin, int64_t end, int64_t first, int64_t last, char* scratch, int64_t scratch_row, char* group) {
     const gemm_kernel* K = p->kernel;
     const gemm_matrices* g = &p->g;
-    const gemm_bodies* bodies = p->by_steps ? K->bodies_by_steps : K->bodies;
+    const int in_place = K->bodies_in_place && g->acs == 1 && !p->negated;
+    const gemm_bodies* bodies = p->by_steps ? K->bodies_by_steps : in_place ? K->bodies_in_place : K->bodies;
     char panel[PANEL_BYTES] __attribute__((aligned(64)));
     const int64_t half = K->width / 2;
     /* C holds the sums themselves, and nothing happens to them afterwards */
@@ -396,6 +416,8 @@ static void gemm_block(gemm_plan* p, int64_t begin, int64_t end, int64_t first, 
                 const int64_t at = (i - begin) % GROUP;
                 if (at == 0) pack_rows(p, group, i, min_i64(i + GROUP, end), block);
                 t.a = group + at * PANEL_BYTES, t.a_row = 64, t.a_step = height * 64;
+            } else if (in_place) {
+                t.a = a, t.a_row = g->ars * K->element;
             } else if (K->step && serves_as_panel(g, a, t.rows, height, depth, last - first)) {
                 t.a = a, t.a_row = g->ars * K->element, t.a_step = 64;
             } else {
@@ -407,6 +429,7 @@ static void gemm_block(gemm_plan* p, int64_t begin, int64_t end, int64_t first, 
                 t.cols = (int)min_i64(K->width, p->columns - j * K->width);
                 t.b = packed_panel(p, block, j);
                 t.ahead_rows = 0;
+                if (in_place && i + 1 < end) fetch_next_rows(p, a + t.rows * t.a_row, row_panel_begin(g->m, K->height, i + 2) - t.row - t.rows, depth, j - first, last - first);
                 if (group && p->by_steps) {
                     const int64_t at = (i - begin) % GROUP, next = i - at + GROUP, parts = (min_i64(next, end) - (i - at)) * (last - first), part = at * (last - first) + j - first;
                     if (next < end) fetch_rows(p, &t, next, end, block, part, parts);

@@ -32,6 +32,7 @@ typedef struct {
   void (*finish)(const void* tile, const char* sums, int64_t sums_row);
   int step;                           /* units of the depth, and rows, that a kernel of tiles takes at once; else 0 */
   const void* bodies_by_steps;        /* for a panel of A by steps of the depth; or NULL */
+  const void* bodies_in_place;        /* for rows of A that are adjacent units, where they lie; or NULL */
 } gemm_kernel;
 
 /* How a kernel blocks a shape, and the columns and blocks of the depth that are at work. */
