@@ -4,7 +4,7 @@
 PYTHON ?= python3
 # The comparison of every operator with PyTorch's database is `make conformance`.
 PYTEST_FLAGS ?= -q --ignore=tests/conformance/test_operators.py
-# All samples of all kinds (about three minutes on two cores); fails where fewer pass than in the saved run. CONFORMANCE= fails
+# All samples of all kinds (about four minutes on two cores); fails where fewer pass than in the saved run. CONFORMANCE= fails
 # wherever one does not pass and describes it.
 CONFORMANCE ?= --timeout 120 --failures 0 --compare docs/benchmarks/conformance.json
 BENCH ?= --against torch,numpy --threads 1,2

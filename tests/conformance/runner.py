@@ -1,14 +1,16 @@
 """Runs the cases of (operator, kind) pairs, counts, and tabulates.
 
-Each pair runs in a forked child, so that a crash or a hang of the library under test is a result like any other and no
-pair sees another's state. Called by `__main__` and by the tests.
+The pairs of an operator run in a forked child, so that a crash or a hang of the library under test is a result like any other
+and no operator sees another's state; the pairs after one that crashes run in the next child. Called by `__main__` and by the tests.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib
 import itertools
 import json
+import operator
 import os
 import select
 import signal
@@ -105,50 +107,63 @@ def _lacks_implementation(error: BaseException | None) -> bool:
     return error is not None and any(text in str(error) for text in ("not implemented", "Unsupported dtype"))
 
 
-class _Child:
-    """A forked process that runs `call` and writes its report to a pipe."""
+Call = tuple[Any, Callable[[], Report]]  # name and call
 
-    def __init__(self, call: Callable[[], Report], timeout: float) -> None:
+
+class _Child:
+    """A forked process that makes `calls` one after the other and writes each report to a pipe, a line each."""
+
+    def __init__(self, calls: list[Call], timeout: float) -> None:
         self.timeout = timeout
         self.deadline = time.monotonic() + timeout
-        self._chunks: list[bytes] = []
+        self.left = calls
+        self._rest = b""
         self.pipe, write_end = os.pipe()
         self._pid = os.fork()
         if self._pid == 0:
             os.close(self.pipe)
-            _serve(call, write_end)
+            _serve(calls, write_end)
         os.close(write_end)
 
-    def read(self) -> Report | None:
-        """Takes what the pipe holds; the report once the child is done."""
+    def read(self) -> Iterator[tuple[Any, Report]]:
+        """Takes what the pipe holds: reports that came whole, or that of the call that the child ended in."""
         chunk = os.read(self.pipe, 1 << 16)
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        for line in lines:
+            yield self._pop(), Report(**json.loads(line))
+            self.deadline = time.monotonic() + self.timeout
         if chunk:
-            self._chunks.append(chunk)
-            return None
+            return
         code = self._reap()
-        if code != 0:
+        if self.left:
             cause = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
-            return Report(status="crashed", failures=[f"the process ended with {cause}"])
-        return Report(**json.loads(b"".join(self._chunks)))
+            yield self._pop(), Report(status="crashed", failures=[f"the process ended with {cause}"])
 
-    def kill(self) -> Report:
+    def kill(self) -> tuple[Any, Report]:
         os.kill(self._pid, signal.SIGKILL)
         self._reap()
-        return Report(status="timeout", failures=[f"no answer within {self.timeout:g} s"])
+        return self._pop(), Report(status="timeout", failures=[f"no answer within {self.timeout:g} s"])
+
+    def _pop(self) -> Any:
+        (name, _), *self.left = self.left
+        return name
 
     def _reap(self) -> int:
         os.close(self.pipe)
+        self.pipe = -1
         return os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
 
 
-def _serve(call: Callable[[], Report], write_end: int) -> NoReturn:
+def _serve(calls: list[Call], write_end: int) -> NoReturn:
     """The child's life: it never returns into the parent's stack."""
     status = 1
     try:
         # Children of a process that has used OpenMP must stay serial.
         torch.set_num_threads(1)
         with os.fdopen(write_end, "w") as stream:
-            json.dump(asdict(call()), stream)
+            for _, call in calls:
+                stream.write(json.dumps(asdict(call())) + "\n")
+                stream.flush()
         status = 0
     except BaseException:
         traceback.print_exc()
@@ -156,31 +171,32 @@ def _serve(call: Callable[[], Report], write_end: int) -> NoReturn:
         os._exit(status)
 
 
-def run_isolated(
-    calls: Iterable[tuple[Any, Callable[[], Report]]], timeout: float, jobs: int = 1
-) -> Iterator[tuple[Any, Report]]:
+def run_isolated(calls: Iterable[Call], timeout: float, jobs: int = 1, together: Callable[[Any], Any] | None = None) -> Iterator[tuple[Any, Report]]:
     """(name, report) of each (name, call) as they end, up to `jobs` children at a time.
 
-    "crashed" is the status of a child that died, "timeout" of one that took longer than `timeout` seconds.
+    "crashed" is the status of a call whose child died, "timeout" of one that took longer than `timeout` seconds. Each call has a
+    child of its own; or successive ones of the same `together(name)` have one, as long as none crashes or hangs.
     """
-    waiting, active = iter(calls), {}
+    groups = itertools.groupby(calls, lambda call: together(call[0])) if together else ((None, [call]) for call in calls)
+    waiting, active = (list(group) for _, group in groups), {}
     while True:
-        for name, call in itertools.islice(waiting, jobs - len(active)):
-            child = _Child(call, timeout)
-            active[child.pipe] = (name, child)
+        for group in itertools.islice(waiting, jobs - len(active)):
+            child = _Child(group, timeout)
+            active[child.pipe] = child
         if not active:
             return
-        patience = max(0.0, min(child.deadline for _, child in active.values()) - time.monotonic())
+        patience = max(0.0, min(child.deadline for child in active.values()) - time.monotonic())
         ready, _, _ = select.select(list(active), [], [], patience)
-        for pipe, (name, child) in list(active.items()):
-            report = None
+        for pipe, child in list(active.items()):
             if pipe in ready:
-                report = child.read()
+                yield from child.read()
             elif time.monotonic() >= child.deadline:
-                report = child.kill()
-            if report is not None:
+                yield child.kill()
+            if child.pipe < 0:
                 del active[pipe]
-                yield name, report
+                if child.left:
+                    child = _Child(child.left, timeout)
+                    active[child.pipe] = child
 
 
 def isolated(call: Callable[[], Report], timeout: float) -> Report:
@@ -199,13 +215,15 @@ def run_all(
 ) -> dict[str, dict[str, Report]]:
     """Reports by operator key and kind; with `jobs` 0 everything runs in this process."""
     table = {name: {kind: Report() for kind in kinds} for name in operators}
+    for name in ("torch._decomp.decompositions_for_jvp", *(f"{module.__name__}.{part}" for part in ("nn.functional", "autograd.forward_ad", "amp"))):
+        importlib.import_module(name)  # what each child would import when it is first needed, a third of a second together
     calls = [
         ((name, kind), functools.partial(run, op, kind, module, limit))
         for name, op in operators.items()
         for kind in table[name]
         if applies(op, kind)
     ]
-    done = run_isolated(calls, timeout, jobs) if jobs else ((pair, call()) for pair, call in calls)
+    done = run_isolated(calls, timeout, jobs, together=operator.itemgetter(0)) if jobs else ((pair, call()) for pair, call in calls)
     for (name, kind), report in done:
         table[name][kind] = report
         if progress is not None:

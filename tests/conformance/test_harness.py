@@ -332,7 +332,12 @@ def test_crash_and_hang_are_results() -> None:
 
     assert runner.isolated(crash, timeout=30.0).status == "crashed"
     assert runner.isolated(hang, timeout=0.2).status == "timeout"
-    assert runner.isolated(lambda: runner.Report(passed=1, total=1), timeout=30.0) == runner.Report(1, 1)
+    good = runner.Report(passed=1, total=1)
+    assert runner.isolated(lambda: good, timeout=30.0) == good
+    calls = [((name, at), call) for name in "ab" for at, call in enumerate((lambda: good, crash, lambda: good, hang, lambda: good))]
+    reports = dict(runner.run_isolated(calls, timeout=1.0, jobs=2, together=lambda name: name[0]))
+    assert [reports["a", at].status for at in range(5)] == ["ok", "crashed", "ok", "timeout", "ok"]
+    assert sorted(reports) == sorted(name for name, _ in calls)
 
 
 def test_comparison_with_a_saved_run(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
