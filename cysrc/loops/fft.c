@@ -13,6 +13,8 @@ enum {
     FFT_TOGETHER = 8, /* groups at most that are run side by side, */
     FFT_TOGETHER_BYTES = 1 << 13, /* in two buffers of as much each, */
     FFT_TOGETHER_LENGTH = 32, /* of lines of this length at most: below the least prime that needs a convolution, which runs one group at a time */
+    FFT_COLUMNS_TOGETHER = 32, FFT_COLUMNS_BYTES = 1 << 16, /* the same of far columns of a matrix, */
+    FFT_COLUMNS_SHORTEST = 13, FFT_COLUMNS_LONGEST = 256, /* whose runs of memory are long enough then to need no fetching */
     FFT_FETCH_BYTES = 1 << 14, /* of the lines of a group at most that are fetched while the one before it is computed, */
     FFT_NEAR_BYTES = 1 << 19, FFT_MIDDLE_BYTES = 1 << 21, /* arrays of up to so many bytes need none of that, or their input alone */
     FFT_CACHE_BYTES = 1 << 18, /* of the two buffers of a group of contiguous lines: beyond, a line by itself */
@@ -382,6 +384,12 @@ void ISA_NAME(fft_prepare)(FftArgs *a)
     int64_t line_bytes = (a->kind == FFT_C2C ? 2 : 1) * a->n * (a->is_double ? 8 : 4);
     a->far = lanes * line_bytes > FFT_FETCH_BYTES || a->lines * line_bytes <= FFT_NEAR_BYTES ? 0 : a->lines * line_bytes <= FFT_MIDDLE_BYTES ? 1 : 2;
     a->together = core > FFT_TOGETHER_LENGTH ? 1 : (int)min_i64(FFT_TOGETHER, FFT_TOGETHER_BYTES / FFT_CELL_BYTES / core);
+    int columns = a->x_stride != 1 && a->y_stride != 1 && a->dims && a->x_strides[a->dims - 1] == 1 && a->y_strides[a->dims - 1] == 1;
+    a->by_rows = columns && a->far && core >= FFT_COLUMNS_SHORTEST && core <= FFT_COLUMNS_LONGEST && largest_prime(core) <= FFT_LARGEST_PRIME;
+    if (a->by_rows) {
+        a->far = 0;
+        a->together = (int)max_i64(min_i64(FFT_COLUMNS_TOGETHER, FFT_COLUMNS_BYTES / FFT_CELL_BYTES / core), 1);
+    }
     a->group_lines = a->by_lines ? 1 : lanes;
     a->groups = (a->lines + a->group_lines - 1) / a->group_lines;
 }

@@ -26,6 +26,7 @@ typedef struct {
     int64_t line_cells; /* of a line by itself: room of the line in order, in cells of two vectors */
     int far;      /* the arrays outgrow a near cache: the next group's lines are fetched while one is computed */
     int together; /* groups of short lines that are run side by side */
+    int by_rows;  /* of groups of adjacent columns, a row of all is read and written after the other */
     int by_lines; /* each line by itself, in vectors along it; otherwise groups of lines, one per lane */
 } FftArgs;
 

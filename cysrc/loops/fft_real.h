@@ -433,11 +433,26 @@ KERNEL_FN void F(store_lines)(const vec *v, REAL *y, const F(Lines) *at, i64 s, 
     }
 }
 
+/* Whether s groups of adjacent lines, columns of a matrix, are read and written a row of all of them after the other: the runs of memory are longer. */
+INL int F(by_rows)(const FftArgs *a, const F(Lines) *at, i64 s)
+{
+    int adjacent = a->by_rows;
+    for (i64 q = 0; q < s; q++)
+        adjacent &= at[q].x_adjacent & at[q].y_adjacent;
+    return adjacent;
+}
+
 /* n complex numbers, `stride` apart, of s groups of V lines into cells. */
-KERNEL_FN void F(load_complex)(const REAL *x, const F(Lines) *at, i64 s, i64 n, i64 stride, int swapped, cell *c)
+KERNEL_FN void F(load_complex)(const REAL *x, const F(Lines) *at, i64 s, i64 n, i64 stride, int swapped, int by_rows, cell *c)
 {
     if (stride == 1) {
         F(load_lines)(x, at, s, 2 * n, (vec *)c + swapped, swapped ? -1 : 1, 2 * s);
+        return;
+    }
+    if (by_rows) {
+        for (i64 k = 0; k < n; k++, x += 2 * stride)
+            for (i64 q = 0; q < s; q++)
+                *c++ = F(swap)(F(load_cell)(x + at[q].x[0]), swapped);
         return;
     }
     for (const cell *end = c + s; c < end; c++, at++) {
@@ -455,10 +470,16 @@ KERNEL_FN void F(load_complex)(const REAL *x, const F(Lines) *at, i64 s, i64 n, 
     }
 }
 
-KERNEL_FN void F(store_complex)(const cell *c, REAL *y, const F(Lines) *at, i64 s, i64 n, i64 stride, int swapped, REAL scale)
+KERNEL_FN void F(store_complex)(const cell *c, REAL *y, const F(Lines) *at, i64 s, i64 n, i64 stride, int swapped, int by_rows, REAL scale)
 {
     if (stride == 1) {
         F(store_lines)((const vec *)c + swapped, y, at, s, 2 * n, swapped ? -1 : 1, 2 * s, scale);
+        return;
+    }
+    if (by_rows) {
+        for (i64 k = 0; k < n; k++, y += 2 * stride)
+            for (i64 q = 0; q < s; q++, c++)
+                F(store_cell)(F(swap)((cell){c->re * scale, c->im * scale}, swapped), y + at[q].y[0]);
         return;
     }
     for (const cell *end = c + s; c < end; c++, at++) {
@@ -477,7 +498,7 @@ KERNEL_FN void F(store_complex)(const cell *c, REAL *y, const F(Lines) *at, i64 
 }
 
 /* n real numbers: every second one (`pairs`) as the imaginary part of the one before it, or alone. */
-KERNEL_FN void F(load_real)(const REAL *x, const F(Lines) *at, i64 s, i64 n, i64 stride, int pairs, cell *c)
+KERNEL_FN void F(load_real)(const REAL *x, const F(Lines) *at, i64 s, i64 n, i64 stride, int pairs, int by_rows, cell *c)
 {
     i64 count = pairs ? n / 2 : n, step = pairs ? 2 * stride : stride;
     if (!pairs)
@@ -485,6 +506,15 @@ KERNEL_FN void F(load_real)(const REAL *x, const F(Lines) *at, i64 s, i64 n, i64
             c[k].im = (vec){0};
     if (stride == 1) {
         F(load_lines)(x, at, s, n, (vec *)c, pairs ? 1 : 2 * s, pairs ? 2 * s : 4 * s);
+        return;
+    }
+    if (by_rows) {
+        for (i64 k = 0; k < count; k++, x += step)
+            for (i64 q = 0; q < s; q++, c++) {
+                c->re = *(const uvec *)(x + at[q].x[0]);
+                if (pairs)
+                    c->im = *(const uvec *)(x + at[q].x[0] + stride);
+            }
         return;
     }
     for (const cell *end = c + s; c < end; c++, at++) {
@@ -507,11 +537,20 @@ KERNEL_FN void F(load_real)(const REAL *x, const F(Lines) *at, i64 s, i64 n, i64
 }
 
 /* Cells whose parts are swapped. */
-KERNEL_FN void F(store_real)(const cell *c, REAL *y, const F(Lines) *at, i64 s, i64 n, i64 stride, int pairs, REAL scale)
+KERNEL_FN void F(store_real)(const cell *c, REAL *y, const F(Lines) *at, i64 s, i64 n, i64 stride, int pairs, int by_rows, REAL scale)
 {
     i64 count = pairs ? n / 2 : n, step = pairs ? 2 * stride : stride;
     if (stride == 1) {
         F(store_lines)((const vec *)c + 1, y, at, s, n, pairs ? -1 : 2 * s, pairs ? 2 * s : 4 * s, scale);
+        return;
+    }
+    if (by_rows) {
+        for (i64 k = 0; k < count; k++, y += step)
+            for (i64 q = 0; q < s; q++, c++) {
+                *(uvec *)(y + at[q].y[0]) = c->im * scale;
+                if (pairs)
+                    *(uvec *)(y + at[q].y[0] + stride) = c->re * scale;
+            }
         return;
     }
     for (const cell *end = c + s; c < end; c++, at++) {
@@ -541,11 +580,12 @@ KERNEL_FN void F(run_together)(const FftArgs *a, const F(Lines) *at, i64 s, cons
     REAL *y = (REAL *)a->y;
     cell *c = (cell *)a->scratch, *d = c + a->together * plan->room, *r;
     i64 n = a->n, spectrum = n / 2 + 1;
+    const int by_rows = F(by_rows)(a, at, s);
     const REAL scale = (REAL)(a->kind == FFT_R2C && half ? a->scale / 2 : a->scale);
     if (a->kind == FFT_R2C)
-        F(load_real)(x, at, s, n, a->x_stride, half != NULL, c);
+        F(load_real)(x, at, s, n, a->x_stride, half != NULL, by_rows, c);
     else
-        F(load_complex)(x, at, s, a->kind == FFT_C2C ? n : spectrum, a->x_stride, a->kind == FFT_C2C && a->inverse, c);
+        F(load_complex)(x, at, s, a->kind == FFT_C2C ? n : spectrum, a->x_stride, a->kind == FFT_C2C && a->inverse, by_rows, c);
     if (a->far)
         for (i64 q = 0; q < following_count; q++)
             F(fetch)(a, following + q);
@@ -583,23 +623,23 @@ KERNEL_FN void F(run_together)(const FftArgs *a, const F(Lines) *at, i64 s, cons
         if (a->inverse)
             for (i64 k = 0; k < spectrum * s; k++)
                 r[k] = F(conjugate)(r[k]);
-        F(store_complex)(r, y, at, s, spectrum, a->y_stride, 0, scale);
+        F(store_complex)(r, y, at, s, spectrum, a->y_stride, 0, by_rows, scale);
         if (a->twosided && n > 2) {
             for (i64 k = spectrum; k < n; k++)
                 for (i64 q = 0; q < s; q++)
                     other[(k - spectrum) * s + q] = F(conjugate)(r[(n - k) * s + q]);
-            F(store_complex)(other, y + 2 * spectrum * a->y_stride, at, s, n - spectrum, a->y_stride, 0, scale);
+            F(store_complex)(other, y + 2 * spectrum * a->y_stride, at, s, n - spectrum, a->y_stride, 0, by_rows, scale);
         }
     } else if (a->kind == FFT_C2C)
-        F(store_complex)(r, y, at, s, n, a->y_stride, a->inverse, scale);
+        F(store_complex)(r, y, at, s, n, a->y_stride, a->inverse, by_rows, scale);
     else
-        F(store_real)(r, y, at, s, n, a->y_stride, half != NULL, scale);
+        F(store_real)(r, y, at, s, n, a->y_stride, half != NULL, by_rows, scale);
 }
 
 /* Groups [begin, end). */
 KERNEL_FN void F(run_groups)(const FftArgs *a, i64 begin, i64 end)
 {
-    F(Lines) at[2][FFT_TOGETHER];
+    F(Lines) at[2][FFT_COLUMNS_TOGETHER];
     Cursor next;
     i64 line = begin * V, limit = min_i64(end * V, a->lines), made = 0, running;
     place(a, line, &next);

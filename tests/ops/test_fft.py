@@ -53,7 +53,7 @@ def test_every_length(draw, dtype, lines, across):
 def test_many_short_lines(draw, dtype, across):
     """More groups of lines than run side by side, and arrays large enough that the next ones are fetched."""
     axis = 0 if across else -1
-    for lines, n in (*((531, n) for n in range(1, 34)), (20003, 15), (140001, 2)):
+    for lines, n in (*((531, n) for n in range(1, 34)), (20003, 15), (140001, 2), (9001, 30), (20003, 13), (3001, 62), (5001, 49), (2003, 128), (701, 256)):
         real = trt.from_numpy(draw((n, lines) if across else (lines, n)).astype(dtype))
         z = trt.complex(real, real.flip(0))
         assert error(trt.fft.fft(z, dim=axis), np.fft.fft(z.numpy().astype(complex), axis=axis)) < LIMIT[dtype], (lines, n)
