@@ -52,12 +52,14 @@ def interpreter() -> str:
 
 
 def environment() -> dict[str, str]:
-    """What a process of the sanitized build needs. Python allocates with malloc, so that its objects are checked, too."""
+    """What a process of the sanitized build needs. Python allocates with malloc, so that its objects are checked, too; without a GIL it knows its own
+    allocator alone."""
     if THREADS:
         options = ":".join(filter(None, (THREAD, os.environ.get("TSAN_OPTIONS"))))  # the last word counts
         return {**os.environ, "TSAN_OPTIONS": options, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(CHECKOUT), "TENSORRT_LITE_SANITIZED": "1"}
+    allocation = {} if sysconfig.get_config_var("Py_GIL_DISABLED") else {"PYTHONMALLOC": "malloc"}
     return {
-        **os.environ, "LD_PRELOAD": ":".join(libraries()), "ASAN_OPTIONS": ADDRESS, "UBSAN_OPTIONS": UNDEFINED, "PYTHONMALLOC": "malloc",
+        **os.environ, **allocation, "LD_PRELOAD": ":".join(libraries()), "ASAN_OPTIONS": ADDRESS, "UBSAN_OPTIONS": UNDEFINED,
         "PYTHONPATH": str(CHECKOUT), "TENSORRT_LITE_SANITIZED": "1",
     }  # fmt: skip
 

@@ -29,6 +29,8 @@ class Guarded(backend.DeviceInterface):
         self.count = count
         self.regions: dict[int, int] = {}
         self.open = 0
+        self.protecting = False
+        self.released: list[int] = []
         self.lock = threading.RLock()
         self.calls: list[Any] = []
         self.streams: list[Any] = []
@@ -45,7 +47,10 @@ class Guarded(backend.DeviceInterface):
 
     def release(self, address: int, nbytes: int, index: int) -> None:
         with self.lock:
-            libc.munmap(address, self.regions.pop(address))
+            if self.protecting:  # by this thread: the garbage collector freed a tensor meanwhile
+                self.released.append(address)
+            else:
+                libc.munmap(address, self.regions.pop(address))
 
     @contextlib.contextmanager
     def running(self) -> Any:
@@ -62,8 +67,12 @@ class Guarded(backend.DeviceInterface):
                     self.protect(0)
 
     def protect(self, access: int) -> None:
+        self.protecting = True
         for address, size in list(self.regions.items()):
             assert libc.mprotect(address, size, access) == 0
+        self.protecting = False
+        while self.released:
+            self.release(self.released.pop(), 0, 0)
 
     def to_host(self, destination: int, source: int, nbytes: int, index: int, non_blocking: bool) -> None:
         self.calls.append(("copy", index, non_blocking))
