@@ -10,8 +10,7 @@
      - they were not needed for a second: each second the least that was free within it goes back;
      - the kernel refuses memory, or the control group's limit is near.
    What went back and is needed again within seconds (training steps that last longer than a second) was given back too soon: then the
-   second doubles until it is as long as those bytes were free, up to sixteen, and the quarter of the peak up to the whole; a minute without
-   such a miss halves them again.
+   second doubles, up to sixteen, and the quarter of the peak up to the whole; a minute without such a miss halves them again.
    A process that stops allocating is served by a thread that sleeps for a second, returns what is left and ends; it is
    started when more than IDLE_BYTES are free, so that small programs have none. Everything here is called with the GIL; the mutex
    keeps that thread out, and forking waits for it. A child starts a thread of its own when it needs one. Without a GIL the mutex is
@@ -268,10 +267,8 @@ static void trt_count_missed(int64_t bytes, int64_t now) {
   trt_memory.unneeded -= bytes;
   trt_memory.missed += bytes;
   if (trt_memory.missed < MISSED_BYTES) return;
-  const int64_t free_for = now - trt_memory.unneeded_at + trt_window();  /* before and since they went */
   trt_memory.missed = trt_memory.unneeded = 0;
-  do trt_memory.patience = trt_smaller(trt_memory.patience + 1, MOST_PATIENCE);
-  while (trt_memory.patience < MOST_PATIENCE && trt_window() < free_for);
+  trt_memory.patience = trt_smaller(trt_memory.patience + 1, MOST_PATIENCE);
   trt_memory.patience_since = now;
 }
 

@@ -391,7 +391,7 @@ static inline void fetch_next_rows(const gemm_plan* p, const char* next, int64_t
 static void gemm_block(gemm_plan* p, int64_t begin, int64_t end, int64_t first, int64_t last, char* scratch, int64_t scratch_row, char* group) {
     const gemm_kernel* K = p->kernel;
     const gemm_matrices* g = &p->g;
-    const int in_place = K->bodies_in_place && g->acs == 1 && !p->negated && (uintptr_t)g->a % K->element == 0;
+    const int in_place = K->bodies_in_place && g->acs == 1 && !p->negated;
     const gemm_bodies* bodies = p->by_steps ? K->bodies_by_steps : in_place ? K->bodies_in_place : K->bodies;
     char panel[PANEL_BYTES] __attribute__((aligned(64)));
     const int64_t half = K->width / 2;
