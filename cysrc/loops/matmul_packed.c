@@ -20,7 +20,7 @@ enum { GEMM_HEIGHT = 6 };
 #endif
 enum {
     PANEL_AHEAD = 2048,           /* bytes of a panel of B that are fetched ahead from L2 */
-    DEPTH_BYTES = VECTOR_BYTES == 32 ? 4096 : 2048, /* of a line of A in a block of the depth: a panel of A stays in L1 */
+    DEPTH_BYTES = VECTOR_BYTES == 32 ? 4096 : 2048, /* of a line of A in a block of the depth: a packed panel of A (24 KB with AVX2) stays in L1 */
     PANEL_BYTES = DEPTH_BYTES * (GEMM_HEIGHT + 2) + PANEL_SLACK, /* + 2: by steps of the depth, whole vectors */
     FAR_APART = 1024, GROUP = VECTOR_BYTES == 64 ? 4 : 8, /* bytes between steps of the depth of A from which on that many of its panels are packed at once */
     PACKED_BYTES = 4 << 20,       /* of B that are packed at once */

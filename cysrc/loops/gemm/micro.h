@@ -20,7 +20,7 @@ KERNEL_INLINE TARGET void MICRO(body)(const gemm_tile* t, const int R, const int
   typedef OPERAND operands __attribute__((vector_size(VECTOR_BYTES), aligned(64), may_alias));
   SUMS sum[GEMM_HEIGHT][2];
   const int by_steps = layout == PANEL_BY_STEPS, in_place = layout == PANEL_IN_PLACE;
-  const int64_t a_row = t->a_row / sizeof(OPERAND), last_row = (t->rows < R ? t->rows - 1 : R - 1) * a_row; /* in place: a row beyond the last is the last again */
+  const int64_t a_row = t->a_row / (int64_t)sizeof(OPERAND), last_row = (t->rows < R ? t->rows - 1 : R - 1) * a_row; /* in place: a row beyond the last is the last again */
   const OPERAND* a = (const OPERAND*)t->a;
   const operands* b = (const operands*)t->b;
   UNROLL for (int r = 0; r < R; r++) UNROLL for (int v = 0; v < V; v++) sum[r][v] = (SUMS){0};

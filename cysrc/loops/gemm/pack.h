@@ -152,7 +152,7 @@ KERNEL_INLINE void pack_panel(const int load, const int by_line, char* to, const
     }
 }
 
-/* `vectors` of each step, a constant where it is inlined: a loop within the step took five cycles more. */
+/* Steps of the depth, `vectors` vectors each: a constant where it is inlined, so that no loop runs within a step. */
 KERNEL_INLINE void copy_steps(char* to, const char* from, int64_t ds, const int vectors, int64_t depth) {
     typedef char bytes __attribute__((vector_size(VECTOR_BYTES), aligned(1)));
     _Pragma("GCC unroll 4") for (int64_t k = 0; k < depth; k++)
