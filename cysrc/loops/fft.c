@@ -390,6 +390,7 @@ void ISA_NAME(fft_prepare)(FftArgs *a)
         a->far = 0;
         a->together = (int)max_i64(min_i64(FFT_COLUMNS_TOGETHER, FFT_COLUMNS_BYTES / FFT_CELL_BYTES / core), 1);
     }
+    a->short_lines = a->kind == FFT_C2C && a->x_stride == 1 && a->y_stride == 1 && !a->by_lines && a->n > 1 && a->n < 9 && a->n != 6;
     a->group_lines = a->by_lines ? 1 : lanes;
     a->groups = (a->lines + a->group_lines - 1) / a->group_lines;
 }
@@ -411,7 +412,12 @@ void ISA_NAME(fft_lines)(void *context, int64_t begin, int64_t end)
     for (int64_t worker = begin; worker < end; worker++) {
         int64_t first = worker * a.groups / a.workers, last = (worker + 1) * a.groups / a.workers;
         a.scratch = scratch + worker * a.worker_bytes;
-        if (!a.by_lines) {
+        if (a.short_lines) {
+            if (a.is_double)
+                run_short_f64(&a, first, last);
+            else
+                run_short_f32(&a, first, last);
+        } else if (!a.by_lines) {
             if (a.is_double)
                 run_groups_f64(&a, first, last);
             else

@@ -27,6 +27,7 @@ typedef struct {
     int far;      /* the arrays outgrow a near cache: the next group's lines are fetched while one is computed */
     int together; /* groups of short lines that are run side by side */
     int by_rows;  /* of groups of adjacent columns, a row of all is read and written after the other */
+    int short_lines; /* contiguous lines of a single pass, which need no scratch */
     int by_lines; /* each line by itself, in vectors along it; otherwise groups of lines, one per lane */
 } FftArgs;
 

@@ -433,6 +433,89 @@ KERNEL_FN void F(store_lines)(const vec *v, REAL *y, const F(Lines) *at, i64 s, 
     }
 }
 
+/* Contiguous complex lines of one pass, a group of V: to registers and back, without scratch. The bits are run_together's. */
+#undef IN
+#undef UNIT
+#define IN(j) ((cell){number[2 * (j) + swapped], number[2 * (j) + !swapped]})
+#define UNIT(k, value)                                                                                            \
+    {                                                                                                             \
+        cell out = value;                                                                                         \
+        number[2 * (k) + swapped] = out.re * scale, number[2 * (k) + !swapped] = out.im * scale;                            \
+    }
+#define ONE_PASS(NAME, R, BODY)                                                                                   \
+    INL void F(NAME)(const REAL *x, REAL *y, const F(Lines) *at, const int swapped, REAL scale)                   \
+    {                                                                                                             \
+        enum { NUMBERS = 2 * (R) };                                                                               \
+        vec number[NUMBERS < V ? V : NUMBERS];                                                                         \
+        if (NUMBERS < V) {                                                                                        \
+            _Pragma("GCC unroll 16") for (int i = 0; i < V; i++) number[i] = F(load_part)(x + at->x[i], NUMBERS);      \
+            F(transpose)(number);                                                                                      \
+        } else                                                                                                    \
+            _Pragma("GCC unroll 16") for (int k = 0; k < NUMBERS; k += V) {                                       \
+                const int first = k + V > NUMBERS ? NUMBERS - V : k;                                              \
+                vec t[V];                                                                                         \
+                _Pragma("GCC unroll 16") for (int i = 0; i < V; i++) t[i] = *(const uvec *)(x + at->x[i] + first); \
+                F(transpose)(t);                                                                                  \
+                _Pragma("GCC unroll 16") for (int i = 0; i < V; i++) number[first + i] = t[i];                         \
+            }                                                                                                     \
+        {                                                                                                         \
+            BODY(UNIT)                                                                                            \
+        }                                                                                                         \
+        if (NUMBERS < V) {                                                                                        \
+            F(transpose)(number);                                                                                      \
+            for (int i = 0; i < at->count; i++)                                                                   \
+                F(store_part)(number[i], y + at->y[i], NUMBERS);                                                       \
+        } else                                                                                                    \
+            _Pragma("GCC unroll 16") for (int k = 0; k < NUMBERS; k += V) {                                       \
+                const int first = k + V > NUMBERS ? NUMBERS - V : k;                                              \
+                vec t[V];                                                                                         \
+                _Pragma("GCC unroll 16") for (int i = 0; i < V; i++) t[i] = number[first + i];                         \
+                F(transpose)(t);                                                                                  \
+                if (at->count == V)                                                                               \
+                    _Pragma("GCC unroll 16") for (int i = 0; i < V; i++) *(uvec *)(y + at->y[i] + first) = t[i];  \
+                else                                                                                              \
+                    for (int i = 0; i < at->count; i++)                                                           \
+                        *(uvec *)(y + at->y[i] + first) = t[i];                                                   \
+            }                                                                                                     \
+    }
+ONE_PASS(line2, 2, RADIX2)
+ONE_PASS(line3, 3, RADIX3)
+ONE_PASS(line4, 4, RADIX4)
+ONE_PASS(line5, 5, RADIX5)
+ONE_PASS(line7, 7, RADIX7)
+ONE_PASS(line8, 8, RADIX8)
+#undef ONE_PASS
+#undef UNIT
+#undef IN
+
+/* Groups [begin, end) of such lines. */
+KERNEL_FN void F(run_short)(const FftArgs *a, i64 begin, i64 end)
+{
+    F(Lines) at;
+    Cursor next;
+    const REAL scale = (REAL)a->scale;
+    i64 line = begin * V, limit = min_i64(end * V, a->lines);
+    place(a, line, &next);
+#define LINES_OF(R)                                                                                               \
+    for (; line < limit; line += V) {                                                                             \
+        F(locate)(a, &next, (int)min_i64(limit - line, V), &at);                                                  \
+        if (a->inverse)                                                                                           \
+            F(line##R)((const REAL *)a->x, (REAL *)a->y, &at, 1, scale);                                          \
+        else                                                                                                      \
+            F(line##R)((const REAL *)a->x, (REAL *)a->y, &at, 0, scale);                                          \
+    }                                                                                                             \
+    break;
+    switch (a->n) {
+    case 2: LINES_OF(2)
+    case 3: LINES_OF(3)
+    case 4: LINES_OF(4)
+    case 5: LINES_OF(5)
+    case 7: LINES_OF(7)
+    case 8: LINES_OF(8)
+    }
+#undef LINES_OF
+}
+
 /* Whether s groups of adjacent lines, columns of a matrix, are read and written a row of all of them after the other: the runs of memory are longer. */
 INL int F(by_rows)(const FftArgs *a, const F(Lines) *at, i64 s)
 {
