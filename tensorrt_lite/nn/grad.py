@@ -5,35 +5,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import tensorrt_lite as trt
-from tensorrt_lite.autograd import grad
-from tensorrt_lite.nn import functional as F
+from tensorrt_lite import _ops
 
 if TYPE_CHECKING:
     from tensorrt_lite import Tensor
 
 __all__ = ["conv1d_input", "conv1d_weight", "conv2d_input", "conv2d_weight", "conv3d_input", "conv3d_weight"]
 
-_CONVOLUTIONS: dict[int, Any] = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
+
+def _listed(value: Any) -> list[int]:
+    return list(value) if isinstance(value, (tuple, list)) else [value]
 
 
 def _by_input(dims: int, size: Sequence[int], weight: Tensor, grad_output: Tensor, options: tuple[Any, ...]) -> Tensor:
-    # the form is linear in the input: its values do not matter, its gradient is differentiable in weight and grad_output
-    with trt.enable_grad():
-        point = grad_output.detach().new_zeros(1).expand(tuple(size)).requires_grad_()
-        output = _CONVOLUTIONS[dims](point, weight, None, *options)
-        needed = weight.requires_grad or grad_output.requires_grad
-        result: Tensor = grad(output, point, grad_output, create_graph=needed)[0]
-    return result
+    _check_dims(f"conv{dims}d_input", dims, grad_output, weight, size)
+    stride, padding, dilation, groups = options
+    return _ops._conv_input(grad_output, weight.conj(), list(size), _listed(stride), _listed(padding), _listed(dilation), groups)
 
 
 def _by_weight(dims: int, input: Tensor, size: Sequence[int], grad_output: Tensor, options: tuple[Any, ...]) -> Tensor:
-    with trt.enable_grad():
-        point = grad_output.detach().new_zeros(1).expand(tuple(size)).requires_grad_()
-        output = _CONVOLUTIONS[dims](input, point, None, *options)
-        needed = input.requires_grad or grad_output.requires_grad
-        result: Tensor = grad(output, point, grad_output, create_graph=needed)[0]
-    return result
+    _check_dims(f"conv{dims}d_weight", dims, grad_output, input, size)
+    stride, padding, dilation, groups = options
+    return _ops._conv_weight(grad_output, input.conj(), list(size), _listed(stride), _listed(padding), _listed(dilation), groups)
+
+
+def _check_dims(name: str, dims: int, grad_output: Tensor, other: Tensor, size: Sequence[int]) -> None:
+    if not grad_output.dim() == other.dim() == len(size) == dims + 2:
+        raise RuntimeError(
+            f"{name}: expected tensors of {dims + 2} dimensions, got grad_output of shape {list(grad_output.shape)}, "
+            f"{'weight' if name.endswith('input') else 'input'} of shape {list(other.shape)} and the size {list(size)}"
+        )
 
 
 def conv1d_input(input_size: Any, weight: Any, grad_output: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Tensor:
