@@ -138,6 +138,11 @@ METHODS = [
     ((2, 40, 15, 14), (64, 40, 3, 3), {"padding": 1, "stride": 2}),
     ((9, 96, 1, 1), (50, 96, 1, 1), {}),
     ((9, 96, 3, 3), (50, 96, 1, 1), {}),
+    # im2col of some samples at a time, the last of them fewer: gradients of weights, long strides, large kernels, many channels
+    ((5, 64, 24, 24), (40, 64, 4, 4), {"stride": 2}),
+    ((5, 64, 44, 46), (40, 64, 4, 4), {"stride": 4, "padding": 1}),
+    ((3, 3, 160, 150), (24, 3, 16, 16), {"stride": (8, 5), "padding": (0, 3)}),
+    ((3, 256, 19, 20), (24, 256, 3, 3), {"stride": 2, "dilation": (1, 2)}),
     # few outputs, whose gradients of weights are sums over positions
     ((4, 20, 40, 41), (2, 20, 1, 1), {}),
     ((2, 20, 30, 37), (3, 20, 5, 5), {"padding": 2}),
@@ -227,7 +232,7 @@ def test_empty():
 
 
 @pytest.mark.usefixtures("split_small_work")
-@pytest.mark.parametrize("x,w,options", [((8, 16, 20, 20), (32, 16, 3, 3), {"padding": 1}), ((300, 24, 2, 2), (40, 24, 3, 3), {"padding": 1}), ((1, 64, 9, 8), (72, 64, 1, 1), {}), ((3, 64, 9, 8), (40, 64, 3, 3), {"stride": 2}), ((150, 40, 5, 5), (48, 40, 5, 5), {"padding": 2}), ((9, 40, 8, 8), (48, 40, 3, 3), {"stride": 2, "padding": 1}), ((4, 20, 30, 37), (3, 20, 5, 5), {"padding": 2})])
+@pytest.mark.parametrize("x,w,options", [((8, 16, 20, 20), (32, 16, 3, 3), {"padding": 1}), ((300, 24, 2, 2), (40, 24, 3, 3), {"padding": 1}), ((1, 64, 9, 8), (72, 64, 1, 1), {}), ((3, 64, 9, 8), (40, 64, 3, 3), {"stride": 2}), ((150, 40, 5, 5), (48, 40, 5, 5), {"padding": 2}), ((9, 40, 8, 8), (48, 40, 3, 3), {"stride": 2, "padding": 1}), ((4, 20, 30, 37), (3, 20, 5, 5), {"padding": 2}), ((5, 64, 44, 46), (40, 64, 4, 4), {"stride": 4}), ((3, 64, 15, 13), (3, 64, 1, 1), {})])
 def test_threads_do_not_change_results(x, w, options):
     x, w = ours(normal(*x, dtype=torch.float32)), ours(normal(*w, dtype=torch.float32))
     before, runs = trt.get_num_threads(), []

@@ -42,6 +42,11 @@ cdef enum:
     DEEP = 128                   # channels summed over from which a 1x1 kernel reads its images more often than a GEMM does, which packs them
     LEAST_DEPTH = 128            # positions of an image that are worth a GEMM for each sample's share of a 1x1 kernel's gradient
     LARGE_WEIGHT = 1 << 15       # elements of it from which the kernels take longer
+    LONG_STRIDE = 4              # from which the kernels use few elements of a vector that they load,
+    SUMMED_CHANNELS = 64         # where so many channels
+    LARGE_TAPS = 128             # or taps make a long sum;
+    WIDE = 256                   # channels for which any stride does, in the input's gradient
+    GROUP_BYTES = 1 << 21        # of im2col's matrix, about, where samples are taken in groups
 
 
 cdef inline bint is_pointwise(const ConvProblem* p) noexcept:
@@ -84,13 +89,31 @@ cdef void set_planes(conv_problem* s, const ConvProblem* p) noexcept:
     s.pad_h, s.pad_w, s.dilation_h, s.dilation_w = p.padding[1], p.padding[2], p.dilation[1], p.dilation[2]
 
 
+cdef bint wants_groups(int what, const ConvProblem* p) noexcept:
+    """Whether im2col of groups of samples serves strided images of many positions better than the kernels."""
+    cdef int64_t stride = max(p.stride[1], p.stride[2]), taps = p.taps[1] * p.taps[2]
+    if stride == 1 or taps == 1:
+        return False
+    if taps >= LARGE_TAPS:
+        return stride >= LONG_STRIDE
+    if what == CONV_WEIGHT:
+        return p.c_in >= SUMMED_CHANNELS
+    return stride >= LONG_STRIDE and p.c_in >= SUMMED_CHANNELS or what == CONV_INPUT and p.c_in >= WIDE
+
+
 cdef int gemm_way(int what, const ConvProblem* p, int dtype) noexcept:
     """How images in NCHW are convolved."""
     cdef int64_t positions = p.outputs[1] * p.outputs[2], taps = p.taps[1] * p.taps[2], work
     cdef conv_problem s
     cdef bint half = dtype == F16 or dtype == BF16, single = is_pointwise(p) and positions == 1, strided
-    if p.n > 2 or p.groups != 1 or p.c_in < 16 or p.c_out < 16 or not half and dtype != F32 and dtype != F64:
+    if p.n > 2 or p.groups != 1 or not half and dtype != F32 and dtype != F64:
         return BY_KERNELS
+    if p.c_in < 16 or p.c_out < 16:
+        if half or positions <= STRIDED_IMAGE or p.c_in < 16 and p.c_out < 16:
+            return BY_KERNELS
+        if is_pointwise(p):
+            return BY_IMAGES if what == CONV_FORWARD and p.c_in >= LEAST_CHANNELS else BY_KERNELS
+        return BY_GROUPS if p.c_out >= 16 and wants_groups(what, p) else BY_KERNELS
     work = p.samples * positions * p.c_out * p.c_in * taps
     if work < LEAST_WORK:
         return BY_KERNELS
@@ -106,6 +129,8 @@ cdef int gemm_way(int what, const ConvProblem* p, int dtype) noexcept:
             return BY_KERNELS
     if positions <= SMALL_IMAGE:
         return small_image_way(what, p, dtype)
+    if not half and wants_groups(what, p):
+        return BY_GROUPS
     strided = positions <= STRIDED_IMAGE and p.stride[1] * p.stride[2] > 1 and (positions % WHOLE_VECTORS or p.samples < MANY_SAMPLES)
     if half:
         return BY_ROWS if strided and taps > 1 else BY_KERNELS
@@ -305,23 +330,46 @@ cdef TensorBase split(TensorBase t, int64_t samples, int64_t channels, int64_t p
     return images_view(t, channels, samples, positions, False)
 
 
-cdef int sum_over_images(const ConvProblem* p, TensorBase grad, TensorBase x, TensorBase weight) except -1:
-    """weight (c_out, c_in) = the sum over samples of grad[s] (c_out, positions) times x[s] (c_in, positions) transposed, in their order."""
-    cdef int64_t positions = p.outputs[1] * p.outputs[2], s
-    cdef TensorBase g, image
+cdef int groups_pass(const conv_kernels* kernels, int what, const ConvProblem* p, TensorBase a, TensorBase b, TensorBase bias, TensorBase out) except -1:
+    """One pass over as many samples at a time as keep im2col's matrix within some GROUP_BYTES."""
+    cdef int64_t positions = p.outputs[1] * p.outputs[2], length = p.c_in * p.taps[1] * p.taps[2], begin = 0
+    cdef int64_t image = p.c_in * p.inputs[1] * p.inputs[2], result = p.c_out * positions
+    cdef ConvProblem q = p[0]
+    cdef TensorBase some, columns
+    q.samples = max(GROUP_BYTES // (positions * length * ITEM_SIZE[out.dtype]), 1)
+    while begin < p.samples:
+        q.samples = min(q.samples, p.samples - begin)
+        if what == CONV_FORWARD:
+            columns_pass(kernels, what, &q, matrix_view(a, q.samples, image, begin * image), b, bias, matrix_view(out, q.samples, result, begin * result))
+        elif what == CONV_INPUT:
+            gemm_pass(kernels, BY_ROWS, what, &q, matrix_view(a, q.samples, result, begin * result), b, None, matrix_view(out, q.samples, image, begin * image))
+        else:
+            some = joined(matrix_view(a, q.samples, result, begin * result), q.samples, p.c_out, positions)
+            columns = turned_columns(kernels, &q, matrix_view(b, q.samples, image, begin * image))
+            add_product(matrix_view(out, p.c_out, length), some, columns, begin > 0)
+        begin += q.samples
+    return 0
+
+
+cdef int add_product(TensorBase sum, TensorBase a, TensorBase b, bint add) except -1:
+    """sum = a b^T, or with `add` sum += a b^T, of contiguous matrices."""
     cdef Mat mo, ma, mb
     cdef Scalar one
     one.kind = one.i = 1
     one.d = 1
     one.im = 0
-    matrix_of(weight, &mo)
+    matrix_of(sum, &mo)
+    matrix_of(a, &ma)
+    matrix_of(b, &mb)
+    transpose_mat(&mb)
+    return run_gemm(DEV_CPU, "convolution", sum, &mo, a, &ma, b, &mb, NULL, &one if add else NULL, sum if add else None, &mo if add else NULL)
+
+
+cdef int sum_over_images(const ConvProblem* p, TensorBase grad, TensorBase x, TensorBase weight) except -1:
+    """weight (c_out, c_in) = the sum over samples of grad[s] (c_out, positions) times x[s] (c_in, positions) transposed, in their order."""
+    cdef int64_t positions = p.outputs[1] * p.outputs[2], s
     for s in range(p.samples):
-        g = matrix_view(grad, p.c_out, positions, s * p.c_out * positions)
-        image = matrix_view(x, p.c_in, positions, s * p.c_in * positions)
-        matrix_of(g, &ma)
-        matrix_of(image, &mb)
-        transpose_mat(&mb)
-        run_gemm(DEV_CPU, "convolution", weight, &mo, g, &ma, image, &mb, NULL, &one if s else NULL, weight if s else None, &mo if s else NULL)
+        add_product(weight, matrix_view(grad, p.c_out, positions, s * p.c_out * positions), matrix_view(x, p.c_in, positions, s * p.c_in * positions), s > 0)
     return 0
 
 
@@ -352,6 +400,8 @@ cdef int gemm_pass(const conv_kernels* kernels, int way, int what, const ConvPro
     cdef TensorBase rows, weight
     cdef conv_columns g
     a, b = contiguous_of(a), contiguous_of(b)
+    if way == BY_GROUPS:
+        return groups_pass(kernels, what, p, a, b, bias, out)
     if way == BY_COLUMNS:
         return columns_pass(kernels, what, p, a, b, bias, out)
     if way == BY_IMAGES:

@@ -27,6 +27,11 @@ SHAPES = (
     Shape(8, 96, 96, 56, 7, groups=96),
     Shape(8, 768, 768, 7, 7, groups=768),
     Shape(8, 96, 192, 56, 2, stride=2),
+    Shape(2, 3, 384, 224, 16, stride=16),
+    Shape(1, 96, 192, 56, 4, stride=4),
+    Shape(16, 128, 256, 16, 4, stride=2),
+    Shape(2, 64, 1, 128, 1),
+    Shape(4, 128, 3, 64, 1),
 )
 
 
