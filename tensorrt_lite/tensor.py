@@ -19,7 +19,7 @@ from tensorrt_lite._C.core.overrides import DisableTorchFunction, DisableTorchFu
 from tensorrt_lite._C.core.storage import Storage as UntypedStorage  # noqa: F401 (the package's name for it)
 from tensorrt_lite._C.core.storage import _set_device_loader
 from tensorrt_lite._C.core.storage import exported as _exported
-from tensorrt_lite._C.core.tensor import TensorBase, _register_types, attributes_of
+from tensorrt_lite._C.core.tensor import TensorBase, _register_types, _set_constructor, attributes_of
 from tensorrt_lite._size import Size
 
 
@@ -105,6 +105,24 @@ def _construct(*args):
     return _construct(*args)
 
 
+def _fill(tensor, args, kwargs):
+    """What `Tensor(*args, **kwargs)` makes of a bare tensor: sizes, data or another tensor. Returns what stands for it, if that is another object."""
+    if kwargs:
+        given = _construct(args, kwargs)
+    elif type(args[0]) is int:
+        given = _ops.empty(*args)
+    elif len(args) == 1 and isinstance(args[0], TensorBase):
+        given = args[0]
+        if given.requires_grad:  # an alias with the same history
+            return given.as_subclass(type(tensor))
+    else:
+        given = _construct(args, {})
+    _attributes.assign_from(tensor, given)
+
+
+_set_constructor(_fill)
+
+
 class Tensor(TensorBase):
     """A multi-dimensional array of elements of one dtype on one device, with automatic differentiation."""
 
@@ -112,13 +130,12 @@ class Tensor(TensorBase):
     __dict__ = property(attributes_of)
     _made_of_parts = False  # true of nested and masked tensors; asked for in every backward pass, where a missing name costs 250 ns
 
-    def __init__(self, *args, **kwargs) -> None:
-        if args and type(args[0]) is int and not kwargs:
-            _attributes.assign_from(self, _ops.empty(*args))
-        elif len(args) == 1 and isinstance(args[0], TensorBase) and not kwargs:
-            _attributes.assign_from(self, args[0])
-        elif args or kwargs:
-            _attributes.assign_from(self, _construct(args, kwargs))
+    def __init_subclass__(cls, **kwargs) -> None:
+        super().__init_subclass__(**kwargs)
+        # A class that defines __torch_dispatch__ alone gets what that returns: the __torch_function__ below would make it the class's, without what its __init__ sets.
+        own = {name for base in cls.__mro__[: cls.__mro__.index(Tensor)] for name in ("__torch_dispatch__", "__torch_function__") if name in base.__dict__}
+        if own == {"__torch_dispatch__"}:
+            cls.__torch_function__ = _run_without_overrides
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
@@ -560,9 +577,6 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         t = data.detach().requires_grad_(requires_grad)
         t._is_param = True
         return t
-
-    def __init__(self, *args, **kwargs) -> None:
-        pass
 
     def __deepcopy__(self, memo):
         if id(self) in memo:

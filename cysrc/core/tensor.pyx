@@ -31,6 +31,30 @@ cdef extern from "thread_state.h":
 
 cdef extern from *:
     """
+    /* TensorBase's tp_new, which all subclasses inherit: without arguments the bare object, with arguments what the package's constructor makes of it.
+     * Construction belongs here and not in __init__: what a subclass's __new__ returns is final. */
+    static newfunc trt_bare_tensor;
+    static PyObject* trt_constructor;
+    static PyObject* trt_new_tensor(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+      PyObject* tensor = trt_bare_tensor(type, args, NULL);
+      if (!tensor || !trt_constructor || (PyTuple_GET_SIZE(args) == 0 && (!kwargs || PyDict_GET_SIZE(kwargs) == 0))) return tensor;
+      PyObject* done = PyObject_CallFunctionObjArgs(trt_constructor, tensor, args, kwargs ? kwargs : Py_None, NULL);
+      if (done == Py_None) {
+        Py_DECREF(done);
+        return tensor;
+      }
+      Py_DECREF(tensor);
+      return done;
+    }
+    static void trt_construct_by(PyTypeObject* base, PyObject* constructor) {
+      if (constructor) Py_XSETREF(trt_constructor, Py_NewRef(constructor));
+      else trt_bare_tensor = base->tp_new, base->tp_new = trt_new_tensor;
+    }
+    """
+    void trt_construct_by(PyTypeObject* base, PyObject* constructor)
+
+cdef extern from *:
+    """
     #define trt_new_tuple(type, n) (((PyTypeObject*)(type))->tp_alloc((PyTypeObject*)(type), (n)))
     """
     object trt_new_tuple(object type, Py_ssize_t n)
@@ -133,6 +157,15 @@ cdef class TensorBase:
         if self.sizes != self.inline_geometry:
             free(self.sizes)
         Py_CLEAR(self.attributes)
+
+
+trt_construct_by(<PyTypeObject*>TensorBase, NULL)
+
+
+def _set_constructor(constructor):
+    """The function of (bare tensor, arguments, keyword arguments or None) that a call of the class Tensor with arguments runs; called once by the package.
+    It fills the tensor, or returns another in its place."""
+    trt_construct_by(<PyTypeObject*>TensorBase, <PyObject*>constructor)
 
 
 cdef int _give_dict() except -1:

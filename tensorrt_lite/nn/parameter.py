@@ -116,9 +116,6 @@ class UninitializedBuffer(UninitializedTensorMixin, trt.Tensor):
         made._is_buffer = True
         return made
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Tensor's would take the arguments for data."""
-
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if id(self) not in memo:
             memo[id(self)] = type(self)(self.requires_grad, self.data.device, self.data.dtype, self.persistent)
