@@ -7,6 +7,7 @@ both libraries start from equal memory and no call sees what another wrote. Call
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import types
 from collections.abc import Callable, Mapping
@@ -120,6 +121,9 @@ class Library:
             return {name: convert(item) for name, item in value.items()}
         if isinstance(value, torch.nn.PairwiseDistance):
             return attribute(self.module, "nn.PairwiseDistance")(value.norm, value.eps, value.keepdim)
+        if isinstance(value, torch.nn.LinearCrossEntropyOptions):
+            fields = {field.name: convert(getattr(value, field.name)) for field in dataclasses.fields(value)}
+            return attribute(self.module, "nn.LinearCrossEntropyOptions")(**fields)
         if isinstance(value, slice):
             return slice(convert(value.start), convert(value.stop), convert(value.step))
         if isinstance(value, (torch.dtype, torch.memory_format, torch.layout)):
