@@ -11,19 +11,17 @@ attach()
 
 
 cdef object call_pre_hooks(Node n, object grad):
-    """Run the hooks on the gradients of a Node's outputs: first the users', then those that keep `grad` of results."""
+    """Run the hooks on the gradients of a Node's outputs, in PyTorch's order whatever the order of registration: those of tensors, those that keep `grad` of
+    results, those of the Node."""
     cdef list grads = [grad] if n.n_inputs <= 1 else list(grad) if grad is not None else [None] * n.n_inputs
-    cdef bint keeps = False
-    for entry in list(n.pre_hooks):
+    cdef list entries = list(n.pre_hooks)
+    cdef bint keeps = False, of_node = False
+    for entry in entries:
+        nr, hook = entry.value
         if type(entry) is RetainGrad:
             keeps = True
-            continue
-        nr, hook = entry.value
-        if nr < 0:
-            r = call_hook(hook, (tuple(grads),))
-            if r is not None:
-                check_hook_results(hook, tuple(grads), r)
-                grads = list(r)
+        elif nr < 0:
+            of_node = True
         elif grads[nr] is not None:
             r = call_hook(hook, (grads[nr],))
             if r is not None:
@@ -37,6 +35,14 @@ cdef object call_pre_hooks(Node n, object grad):
                 nr, hook = entry.value
                 if grads[nr] is not None:
                     hook(grads[nr])
+    if of_node:
+        for entry in entries:
+            nr, hook = entry.value
+            if nr < 0:
+                r = call_hook(hook, (tuple(grads),))
+                if r is not None:
+                    check_hook_results(hook, tuple(grads), r)
+                    grads = list(r)
     return grads[0] if n.n_inputs <= 1 else grads
 
 

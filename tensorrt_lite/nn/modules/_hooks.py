@@ -7,6 +7,7 @@ of the outputs, the other those of the inputs.
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
@@ -147,8 +148,6 @@ def _call_always(
             else:
                 hook(module, args, None)
         except Exception as error:
-            import warnings
-
             warnings.warn(
                 f"module forward hook with ``always_call=True`` raised an exception that was silenced as another "
                 f"error was raised in forward: {error}",
@@ -171,14 +170,20 @@ class _BackwardGate:
         self.grad_output: tuple[Any, ...] | None = None
 
     def wrap_inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        self.input_count = len(args)
         positions = [i for i, arg in enumerate(args) if isinstance(arg, trt.Tensor)]
         if not any(args[i].requires_grad for i in positions):
             return args
         self.inputs_wrapped = True
-        self.input_count, self.input_positions = len(args), positions
+        self.input_positions = positions
         return _replaced(args, positions, _functions()[0].apply(self, *(args[i] for i in positions)))
 
     def wrap_outputs(self, output: Any) -> Any:
+        if not isinstance(output, (trt.Tensor, tuple)):
+            warnings.warn(
+                f"For backward hooks to be called, module output should be a Tensor or a tuple of Tensors but received {type(output)}", stacklevel=4
+            )
+            return output
         items = output if isinstance(output, tuple) else (output,)
         positions = [i for i, item in enumerate(items) if isinstance(item, trt.Tensor)]
         if not any(items[i].requires_grad for i in positions):
@@ -197,14 +202,17 @@ class _BackwardGate:
                 full = self._checked(result, full, "grad_outputs")
         self.grad_output = full
         if not self.inputs_wrapped:
-            self._run_hooks(())
+            warnings.warn(
+                "Full backward hook is firing when gradients are computed with respect to module outputs since no inputs require gradients: "
+                "grad_input holds None for each input.",
+                stacklevel=2,
+            )
+            self._run_hooks((None,) * self.input_count)
         return tuple(full[i] for i in self.output_positions)
 
     def on_grad_input(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
         if self.grad_output is None:
-            raise RuntimeError(
-                f"Module backward hook for {type(self.module).__name__} is called before the grad_output one."
-            )
+            return grads  # they came past the module's outputs: double backward, outputs inside of other objects
         full = self._run_hooks(_scattered(grads, self.input_positions, self.input_count))
         self.grad_output = None
         return tuple(full[i] for i in self.input_positions)
@@ -215,9 +223,10 @@ class _BackwardGate:
             if result is None:
                 continue
             if not self.inputs_wrapped:
+                if isinstance(result, tuple) and all(grad is None for grad in result):
+                    continue
                 raise RuntimeError(
-                    "Backward hooks where input does not require gradients should always return None or None for "
-                    "all gradients."
+                    "Backward hook for Modules where no input requires gradient should always return None or None for all gradients."
                 )
             grad_input = self._checked(result, grad_input, "grad_input")
         return grad_input
