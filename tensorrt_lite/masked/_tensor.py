@@ -36,7 +36,18 @@ def masked_tensor(data: Any, mask: Any, requires_grad: bool = False) -> MaskedTe
 def as_masked_tensor(data: Any, mask: Any) -> MaskedTensor:
     """A masked tensor over `data`, into which gradients flow back, and `mask`. Errors as for `masked_tensor`."""
     _check(data, mask)
+    if data.requires_grad:
+        data = _guarded(data, mask)
     return MaskedTensor._over(data, mask) if data.layout == trt.strided else MaskedTensor._over(*sparse_layouts().fitted(data, mask))
+
+
+def _guarded(value: Any, mask: Any) -> Any:
+    """A strided tensor, broadcast to the mask, whose gradient is 0 where the mask is False: derivatives there may be nan, which a product with 0 leaves."""
+    if not isinstance(value, trt.Tensor) or not value.requires_grad or value.layout != trt.strided:
+        return value
+    alias = value.expand(trt.broadcast_shapes(value.shape, mask.shape))
+    alias.register_hook(lambda grad: grad.masked_fill(~mask, 0))
+    return alias
 
 
 def _check(data: Any, mask: Any) -> None:
@@ -220,10 +231,11 @@ def _pointwise(func: Any, args: Any, kwargs: Any) -> Any:
     _same_masks(masked)
     if masked[0]._masked_data.layout != trt.strided:
         return _on_values(func, masked[0], args, kwargs)
-    data = _on_data(func, args, kwargs)
-    if writes_in_place(name_of(func)):
-        return args[0]
     mask = masked[0]._masked_mask
+    if writes_in_place(name_of(func)):
+        _on_data(func, (args[0], *(_guarded(_map(a, dense_part), mask) for a in args[1:])), {k: _guarded(_map(v, dense_part), mask) for k, v in kwargs.items()})
+        return args[0]
+    data = func(*(_guarded(_map(a, dense_part), mask) for a in args), **{k: _guarded(_map(v, dense_part), mask) for k, v in kwargs.items()})
     if isinstance(data, tuple):
         return tuple(MaskedTensor._over(d, mask) for d in data)
     return MaskedTensor._over(data, mask if mask.shape == data.shape else mask.expand_as(data))

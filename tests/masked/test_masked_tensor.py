@@ -87,6 +87,23 @@ def test_printing_equals_pytorch(text):
     assert repr(run(trt, text)[1]) == repr(run(torch, text)[1])
 
 
+def test_gradients_at_masked_out_slots_are_zero():
+    mask = trt.tensor([True, False])
+    x = trt.tensor([1.0, 0.0], requires_grad=True)
+    trt.masked.as_masked_tensor(x, mask).sqrt().sum().backward()  # the derivative at 0 is infinite
+    assert x.grad.tolist() == [0.5, 0.0]
+    x, w, scale = (trt.tensor(v, requires_grad=True) for v in ([1.0, float("nan")], [2.0, 3.0], [4.0]))
+    (trt.masked.as_masked_tensor(x, mask) * w * scale).sum().backward()  # of dense operands, too, broadcast ones among them
+    assert (x.grad.tolist(), w.grad.tolist(), scale.grad.tolist()) == ([8.0, 0.0], [4.0, 0.0], [2.0])
+    scale.grad = None
+    written = trt.masked.as_masked_tensor(trt.tensor([1.0, float("nan")]), mask)
+    written *= scale
+    written.sqrt().sum().backward()
+    assert scale.grad.tolist() == [0.25]
+    per_sample = trt.func.vmap(trt.func.grad(lambda row: trt.masked.as_masked_tensor(row, mask).sqrt().sum().get_data()))
+    assert per_sample(trt.tensor([[1.0, 0.0], [4.0, 0.0]])).tolist() == [[0.5, 0.0], [0.25, 0.0]]
+
+
 def test_refusals():
     x, d = build(trt)
     mask = trt.tensor(MASK)
