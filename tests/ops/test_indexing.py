@@ -294,6 +294,22 @@ def test_one_value_for_a_mask_is_converted():
         trt.zeros(3)[trt.tensor([0, 1])] = trt.tensor([1, 2])
 
 
+@pytest.mark.parametrize(("name", "expected"), [("max", [3.0, 5.0, 1.0]), ("min", [2.0, 4.0, 1.0])])
+def test_scatter_reduce_takes_max_and_min(name, expected):
+    index, source = trt.tensor([0, 0, 1, 1]), trt.tensor([2.0, 3.0, 4.0, 5.0])
+    assert trt.ones(3).scatter_reduce(0, index, source, name, include_self=False).tolist() == expected
+    assert trt.ones(3).scatter_reduce_(0, index, source, name, include_self=False).tolist() == expected
+    for call in (trt.Tensor.index_reduce, trt.Tensor.index_reduce_):  # which PyTorch's refuses, too
+        with pytest.raises(RuntimeError, match="Expected reduce to be one of prod, mean, amax or amin"):
+            call(trt.ones(3), 0, index, source, name)
+    x, s = trt.ones(3, requires_grad=True), source.clone().requires_grad_()
+    with trt.no_grad():
+        wanted = trt.ones(3).scatter_reduce(0, index, source, "a" + name)
+    x.scatter_reduce(0, index, s, name).sum().backward()
+    assert x.scatter_reduce(0, index, s, name).tolist() == wanted.tolist()
+    assert (x.grad.tolist(), s.grad.tolist()) == (([0.0, 0.0, 1.0], [0.0, 1.0, 0.0, 1.0]) if name == "max" else ([1.0, 1.0, 1.0], [0.0] * 4))
+
+
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 @pytest.mark.parametrize("reduce", ["amin", "amax"])
 def test_complex_numbers_have_no_extremes(reduce, dtype):
