@@ -134,6 +134,26 @@ def test_halves_and_dimensions():
     assert attention(*(x.to("meta") for x in (q, k, v))).shape == (2, 5, 8)
 
 
+@pytest.mark.parametrize("dtype", [trt.float32, trt.float64, trt.bfloat16])
+@pytest.mark.parametrize("lengths", [(4, 4), (3, 5), (5, 3), (70, 140)])
+def test_a_mask_beside_is_causal(lengths, dtype):
+    trt.manual_seed(0)
+    queries, keys = lengths
+    q, k, v, g = (trt.randn(2, 2, n, 8).to(dtype) for n in (queries, keys, keys, queries))
+    seen = trt.ones(queries, keys, dtype=trt.bool).tril()
+    allowed = trt.rand(queries, keys) > 0.3
+    allowed[0] = False
+    added = trt.randn(queries, keys).to(dtype)
+    for mask, both in ((allowed, allowed & seen), (added, added.masked_fill(~seen, float("-inf")))):
+        leaves = [t.clone().requires_grad_() for t in (q, k, v)]
+        for create_graph in (False, True):  # the kernel's derivative, and the one that is recorded
+            out, wanted = attention(*leaves, mask, is_causal=True), attention(*leaves, both)
+            found, expected = (trt.autograd.grad(t, leaves, g, create_graph=create_graph) for t in (out, wanted))
+            for a, b in ((out, wanted), *zip(found, expected, strict=True)):
+                trt.testing.assert_close(a, b)
+            assert mask is added or not out[:, :, 0].any()
+
+
 def test_what_is_not_a_number_spreads():
     q, k, v = (trt.zeros(1, 1, 3, 4) for _ in range(3))
     k[0, 0, 1, 2] = float("nan")
@@ -145,8 +165,12 @@ def test_what_is_not_a_number_spreads():
 
 def test_errors():
     q = trt.zeros(1, 4, 3, 8)
-    with pytest.raises(RuntimeError, match="is_causal"):
-        attention(q, q, q, trt.ones(3, 3, dtype=trt.bool), is_causal=True)
+    mask = trt.ones(3, 3)
+    for operand, other, dropout in ((q[0], mask, 0.0), (q, mask, 0.5), (q, mask.clone().requires_grad_(), 0.0), (q.to("meta"), mask.to("meta"), 0.0)):
+        with pytest.raises(RuntimeError, match="is_causal"):
+            attention(operand, operand, operand, other, dropout, is_causal=True)
+    with trt.nn.attention.sdpa_kernel(trt.nn.attention.SDPBackend.MATH), pytest.raises(RuntimeError, match="is_causal"):
+        attention(q, q, q, mask, is_causal=True)
     with pytest.raises(RuntimeError, match="same dtype"):
         attention(q, q.double(), q)
     with pytest.raises(RuntimeError, match="attn_mask dtype"):

@@ -291,15 +291,22 @@ cdef object composed_weights(object query, object key, object attn_mask, bint is
     # half of the scale in each operand: the products stay in range, and the graph holds neither query nor key themselves
     root = abs(scale) ** 0.5
     scores = _ops.matmul(query * (root if scale >= 0 else -root), (key * root).transpose(-2, -1))
+    masked = attn_mask is not None
     if is_causal:
         rows = _ops.arange(query.size(-2), device=query.device).unsqueeze(1)
-        attn_mask = _ops.arange(key.size(-2), device=query.device) <= rows
+        seen = _ops.arange(key.size(-2), device=query.device) <= rows
+        if not masked:
+            attn_mask = seen
+        elif (<TensorBase?>attn_mask).dtype == BOOL:
+            attn_mask = _ops.logical_and(attn_mask, seen)
+        else:
+            attn_mask = attn_mask.masked_fill(~seen, float("-inf"))
     if attn_mask is not None:
         if (<TensorBase?>attn_mask).dtype == BOOL:
             attn_mask = _ops.zeros(attn_mask.shape, dtype=scores.dtype, device=scores.device).masked_fill_(~attn_mask, float("-inf"))
         scores = scores + attn_mask
     empty_rows = None
-    if attn_mask is not None and not is_causal and scores.size(-1):
+    if masked and scores.size(-1):
         # a row without anything to attend to gives zeros, not NaN
         empty_rows = _ops.eq(scores.detach(), float("-inf")).all([-1], True)
         if not empty_rows.is_meta and not bool(empty_rows.any()):
@@ -363,13 +370,19 @@ cdef bint broadcasts(TensorBase mask, TensorBase query, TensorBase key) noexcept
     return True
 
 
+cdef bint takes_both_masks(TensorBase query, TensorBase mask, double dropout_p) noexcept:
+    """Whether a mask may stand beside is_causal: where PyTorch's CPU kernel takes a call. Its composition refuses it, as all of CUDA's do."""
+    return tiled_enabled and query.device_type == DEV_CPU and query.ndim == 4 and dropout_p == 0 and not mask.keys & K_DERIVATIVES
+
+
 @autocast_policy(cpu="lower", cuda="lower")
 def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False):
     """softmax(query key^T scale + mask) value: `query: (..., L, E)`, `key: (..., S, E)`, `value: (..., S, EV)`; scale is 1 / sqrt(E).
 
     A boolean mask is true where attention is allowed, another one is added; both broadcast to (..., L, S). is_causal: query i sees
     the keys 0..i. enable_gqa: neighbouring heads (dimension -3) of the query share a head of key and value. Memory is linear in L
-    and S for float32 and halves without dropout, on CUDA for all types and with dropout up to heads of 256 (double: 128). RuntimeError for disagreeing dtypes or shapes, or a mask beside is_causal.
+    and S for float32 and halves without dropout, on CUDA for all types and with dropout up to heads of 256 (double: 128). RuntimeError for disagreeing dtypes or shapes, or a
+    mask beside is_causal; on the CPU both hold for 4-dimensional operands without dropout and a mask without gradient.
     """
     as_tensor_arg(query, "scaled_dot_product_attention", "query")
     as_tensor_arg(key, "scaled_dot_product_attention", "key")
@@ -380,7 +393,7 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
         raise RuntimeError(f"scaled_dot_product_attention: Expected query, key, and value to all be at least 2 dimensional, but got query.dim: {query.dim()}, key.dim: {key.dim()} and value.dim: {value.dim()} instead.")
     if query.dtype is not key.dtype or query.dtype is not value.dtype:
         raise RuntimeError(f"Expected query, key, and value to have the same dtype, but got query.dtype: {query.dtype} key.dtype: {key.dtype} and value.dtype: {value.dtype} instead.")
-    if is_causal and attn_mask is not None:
+    if is_causal and attn_mask is not None and not takes_both_masks(<TensorBase>query, <TensorBase>attn_mask, dropout_p):
         raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
     heads = query.size(-3) if query.dim() >= 3 else 1
     if enable_gqa and key.dim() >= 3 and (key.size(-3) == 0 or heads % key.size(-3) or heads % value.size(-3)):
