@@ -159,3 +159,20 @@ def test_small_complex_products_are_rounded_once(n: int) -> None:
     added = trt.addmm(c, a[0], b[0], beta=1 + 2j, alpha=2 - 1j)
     wide = trt.addmm(c.to(trt.complex128), a[0].to(trt.complex128), b[0].to(trt.complex128), beta=1 + 2j, alpha=2 - 1j)
     assert near(added, wide.to(trt.complex64), 2e-6)
+
+
+@pytest.mark.parametrize("full", [True, False])
+@pytest.mark.parametrize("shape", [(3, 3), (4, 2), (2, 4), (2, 3, 3)])
+def test_a_loss_that_depends_on_the_phase_of_complex_vectors_is_refused(shape: tuple[int, ...], full: bool) -> None:
+    a = drawn(shape, trt.complex128).requires_grad_()
+    k = min(shape[-2:])
+    for loss in (lambda u, vh: u.real.sum(), lambda u, vh: vh.imag.sum(), lambda u, vh: (u[..., :k].real + vh[..., :k, :].mT.real[..., : u.shape[-2], :k].sum(-2, True)).sum()):
+        u, _, vh = trt.linalg.svd(a, full_matrices=full)
+        with pytest.raises(RuntimeError, match=r"svd_backward: The singular vectors in the complex case .* depends on this phase term"):
+            loss(u, vh).backward()
+    with pytest.raises(RuntimeError, match="svd_backward"):
+        trt.svd(a)[2].real.sum().backward()
+    # a vector's length, and the product of a left and a right one, have no phase
+    for loss in (lambda u, vh: u[..., :k].abs().pow(3).sum(), lambda u, vh: vh[..., :k, :].abs().pow(3).sum(), lambda u, vh: (u[..., :k] @ vh[..., :k, :]).real.sum()):
+        u, _, vh = trt.linalg.svd(a, full_matrices=full)
+        assert trt.autograd.grad(loss(u, vh), a)[0].isfinite().all()

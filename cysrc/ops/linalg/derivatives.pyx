@@ -307,6 +307,17 @@ def _check_phase(name: str, what: str, turn) -> None:
         )
 
 
+def _check_common_phase(left, right) -> None:
+    """Nor on the phase by which a left and a right singular vector turn together: there what comes from one cancels what comes from the other."""
+    turn = left if right is None else right if left is None else left + right
+    size = 1 if left is None or right is None else 1 + right.detach().abs()
+    if turn.numel() and holds_any(turn.detach().abs() > 1e-2 * size):
+        raise RuntimeError(
+            "svd_backward: The singular vectors in the complex case are specified up to multiplication by e^{i phi}. "
+            "The specified loss function depends on this phase term, making it ill-defined."
+        )
+
+
 def eig(gw, gv, w, v, meta):
     if gw is None and gv is None:
         return None
@@ -347,16 +358,18 @@ def svd(gu, gs, gvh, u, s, vh, full_matrices: bool):
     squares = s * s
     one = eye(k, s)
     differences = squares.unsqueeze(-2) - squares.unsqueeze(-1) + one
-    inner = turned = None
+    inner = turned = other_turned = None
     if gu is not None:
         turned = H(u) @ gu
         turned = turned - H(turned)
         inner = turned / differences * s.unsqueeze(-2)
     if gvh is not None:
-        other = vh @ H(gvh)
-        other = s.unsqueeze(-1) * ((other - H(other)) / differences)
+        other_turned = vh @ H(gvh)
+        other_turned = other_turned - H(other_turned)
+        other = s.unsqueeze(-1) * (other_turned / differences)
         inner = other if inner is None else inner + other
     if u.is_complex():
+        _check_common_phase(*(None if t is None else t.diagonal(0, -2, -1).imag for t in (turned, other_turned)))
         # a pair of vectors may turn by a common phase; what depends on it has no derivative, the rest lies on the diagonal
         inner = inner - _ops.diag_embed(inner.diagonal(0, -2, -1))
         if turned is not None:
