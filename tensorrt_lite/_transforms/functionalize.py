@@ -204,6 +204,11 @@ def _value_of(x: Any) -> Any:
     return x.read() if isinstance(x, FunctionalTensor) else x
 
 
+def _is_custom(func: Any) -> bool:
+    """Whether a program defined the operator: its schema, not its name, says what it writes to, and its results are no views."""
+    return not hasattr(func, "is_view")
+
+
 class _Functionalize(TorchDispatchMode):
     def __init__(self, copy_views: bool) -> None:
         self.copy_views = copy_views
@@ -230,7 +235,8 @@ class _Functionalize(TorchDispatchMode):
             return self._write(func, args, kwargs, written)
         known = {id(x.read()): x for x in functional}
         values, named = tree_unflatten([_value_of(x) for x in given], shape)
-        if func.is_view and isinstance(args[0], FunctionalTensor):
+        is_view = not _is_custom(func) and func.is_view
+        if is_view and isinstance(args[0], FunctionalTensor):
             return self._view(func, args[0], values, named)
         result = func(*values, **named)
 
@@ -239,14 +245,14 @@ class _Functionalize(TorchDispatchMode):
                 return x
             return known[id(x)] if id(x) in known else FunctionalTensor.make(_Base(x), (), x)
 
-        return result if func.is_view else tree_map(wrap, result)
+        return result if is_view else tree_map(wrap, result)
 
     @staticmethod
     def _written(func: Any, args: Any, kwargs: Any) -> list[Any]:
         """The tensors that the call writes to."""
         if "out" in kwargs and kwargs["out"] is not None:
             return [x for x in tree_flatten(kwargs["out"])[0] if isinstance(x, trt.Tensor)]
-        if _name(func).endswith("_"):
+        if _name(func).endswith("_") and not _is_custom(func):
             return [args[0]]
         schema = func._schema
         found = [args[i] if i < len(args) else kwargs.get(schema.arguments[i].name) for i in getattr(schema, "written", ())]
@@ -277,7 +283,7 @@ class _Functionalize(TorchDispatchMode):
         if "out" in kwargs:
             rest = {name: x for name, x in kwargs.items() if name != "out"}
             results = tree_flatten(self._functional_form(func)(*tree_map(_value_of, args), **tree_map(_value_of, rest)))[0]
-        elif _name(func).endswith("_"):
+        elif _name(func).endswith("_") and not _is_custom(func):
             results = [self._in_place(func, args, kwargs)]
         else:  # of an operator that Python defined: on copies
             copies = {id(x): x.read().clone() for x in written}

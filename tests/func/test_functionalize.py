@@ -206,3 +206,23 @@ def test_what_is_refused():
     with pytest.raises(RuntimeError, match="outside of the function"):
         functionalize(lambda x: outside.add_(x))(trt.ones(2))
     assert outside.tolist() == [0.0, 0.0] and (trt.ones(1) + 1).tolist() == [2.0]
+
+
+def test_custom_operators():
+    number = trt.library.custom_op("functionalized::number", mutates_args=(), schema="(Tensor x) -> Tensor")(lambda x: x * 2)
+    number.register_autograd(lambda ctx, g: g * 2)
+
+    @trt.library.custom_op("functionalized::write_", mutates_args=("x",))
+    def write(x: trt.Tensor, by: float) -> None:
+        x.mul_(by)
+
+    x = trt.ones(3, requires_grad=True)
+    functionalize(lambda x: number(x))(x).sum().backward()
+    assert x.grad.tolist() == [2.0] * 3
+
+    def through_a_view(x):
+        write(x.view(3), 3.0)
+        return x + 1
+
+    x = trt.ones(3)
+    assert functionalize(through_a_view)(x).tolist() == [4.0] * 3 and x.tolist() == [3.0] * 3
