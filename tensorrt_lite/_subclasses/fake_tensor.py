@@ -17,7 +17,7 @@ from typing import Any
 import tensorrt_lite as trt
 from tensorrt_lite import _C
 from tensorrt_lite._C import FACTORIES
-from tensorrt_lite.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
+from tensorrt_lite.utils._python_dispatch import TorchDispatchMode, _disable_current_modes, _get_current_dispatch_mode_stack
 
 __all__ = ["DataDependentOutputException", "DynamicOutputShapeException", "FakeTensor", "FakeTensorMode", "UnsupportedFakeTensorException"]
 
@@ -131,7 +131,8 @@ class FakeTensorMode(TorchDispatchMode):
         found = self._converted.get(id(tensor))
         if found is not None and found[0]() is tensor:
             return found[1]
-        meta = tensor.detach().to("meta") if tensor.device.type == "meta" else _meta_like(tensor)
+        with _disable_current_modes():  # the mode itself, inside of which this may be called, would make the meta tensor a fake one
+            meta = tensor.detach().to("meta") if tensor.device.type == "meta" else _meta_like(tensor)
         fake = FakeTensor(self, meta, tensor.device, tensor.requires_grad)
         if isinstance(tensor, trt.nn.Parameter):
             fake._is_param = True

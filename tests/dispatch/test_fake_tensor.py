@@ -72,6 +72,12 @@ def test_gradients_are_fake():
         assert isinstance(w.grad, FakeTensor) and w.grad.shape == (4, 3)
 
 
+def test_a_real_tensor_is_made_fake_inside_the_mode():
+    with FakeTensorMode() as mode:
+        x = mode.from_tensor(trt.ones(3))
+        assert not isinstance(x.meta, FakeTensor) and (x * trt.arange(3)).shape == (3,)
+
+
 def test_views_and_writes():
     with FakeTensorMode():
         x = trt.zeros(2, 6)
