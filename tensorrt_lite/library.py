@@ -769,74 +769,22 @@ def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Li
 
 
 def opcheck(
-    op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, *, test_utils: str | Sequence[str] = ("test_schema", "test_autograd_registration", "test_faketensor"),
+    op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, *,
+    test_utils: str | Sequence[str] = ("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic"),
     raise_exception: bool = True, atol: float | None = None, rtol: float | None = None,
-) -> dict[str, str]:  # fmt: skip
-    """Check that an operator does what it says for these arguments: {test: "SUCCESS" or the error}.
+) -> dict[str, Any]:  # fmt: skip
+    """Check that an operator does what it says for these arguments: {test: "SUCCESS" or the exception}.
 
-    test_schema: nothing is written but what the schema names. test_autograd_registration: a gradient is registered where an argument requires one, and its
-    backward runs. test_faketensor: the fake kernel's shapes and dtypes are the result's. RuntimeError at the first that fails unless raise_exception is False.
+    test_schema: nothing is written but what the schema names. test_autograd_registration: what results require a gradient get it from what was registered for
+    it. test_faketensor: the fake kernel's shapes and dtypes are the result's. test_aot_dispatch_static and test_aot_dispatch_dynamic, which are one test here:
+    results and gradients are the same where writes become new values, and the operator and its backward run on fake tensors. "ALL": all of them.
+    OpCheckError, a RuntimeError, at the first that fails unless raise_exception is False. ValueError for other tests, or for atol without rtol.
     """
-    found, kwargs = _find(op), kwargs or {}
-    tests = {"test_schema": _check_schema, "test_autograd_registration": _check_autograd, "test_faketensor": _check_fake}
-    names = [test_utils] if isinstance(test_utils, str) else list(test_utils)
-    results: dict[str, str] = {}
-    for name in names:
-        if name not in tests:
-            raise ValueError(f"opcheck: expected tests of {sorted(tests)}, got {name!r}")
-        try:
-            tests[name](found, args, kwargs)
-            results[name] = "SUCCESS"
-        except Exception as error:  # whatever the operator raised is its test's result
-            if raise_exception:
-                raise RuntimeError(f"opcheck(op, ...): {name} failed with {error} (scroll up for stack trace)") from error
-            results[name] = f"{type(error).__name__}: {error}"
-    return results
+    if (rtol is None) != (atol is None):
+        raise ValueError("opcheck(op, ...): if you specify one of rtol/atol, you must specify both")
+    from tensorrt_lite._opcheck import check
 
-
-def _copied(value: Any) -> Any:
-    if isinstance(value, trt.Tensor):
-        return value.detach().clone().requires_grad_(value.requires_grad)
-    return type(value)(_copied(v) for v in value) if isinstance(value, (list, tuple)) else value
-
-
-def _check_schema(op: Operator, args: Any, kwargs: Any) -> None:
-    values = op._schema.bind(_copied(args), {k: _copied(v) for k, v in kwargs.items()})
-    before = [[t.detach().clone() for t in _tensors_of(v)] for v in values]
-    positional, keywords = op._given(values)
-    with trt.no_grad():
-        op(*positional, **keywords)
-    for i, (value, old) in enumerate(zip(values, before)):
-        for t, was in zip(_tensors_of(value), old):
-            if i not in op._schema.written and not trt.equal(t.detach().nan_to_num(), was.nan_to_num()):
-                raise RuntimeError(f"Argument {op._schema.arguments[i].name} is not defined as mutable but was mutated")
-
-
-def _check_autograd(op: Operator, args: Any, kwargs: Any) -> None:
-    values = op._schema.bind(_copied(args), {k: _copied(v) for k, v in kwargs.items()})
-    if op._schema.is_mutable or not any(t.requires_grad for v in values for t in _tensors_of(v)):
-        return
-    positional, keywords = op._given(values)
-    result = op(*positional, **keywords)
-    outputs = [t for part in (result if isinstance(result, tuple) else (result,)) for t in _tensors_of(part) if t.requires_grad]
-    if not outputs:
-        raise RuntimeError(f"no result of {op.name()} requires a gradient, though an argument does")
-    inputs = [t for v in values for t in _tensors_of(v) if t.requires_grad]
-    trt.autograd.grad(outputs, inputs, [trt.ones_like(t) for t in outputs], allow_unused=True)
-
-
-def _check_fake(op: Operator, args: Any, kwargs: Any) -> None:
-    def meta(value: Any) -> Any:
-        if isinstance(value, trt.Tensor):
-            return value.detach().to("meta")
-        return type(value)(meta(v) for v in value) if isinstance(value, (list, tuple)) else value
-
-    with trt.no_grad():
-        real = op(*_copied(args), **{k: _copied(v) for k, v in kwargs.items()})
-        fake = op(*meta(args), **{k: meta(v) for k, v in kwargs.items()})
-    for r, f in zip(*([t for part in (x if isinstance(x, tuple) else (x,)) for t in _tensors_of(part)] for x in (real, fake)), strict=True):
-        if (r.shape, r.dtype, r.stride()) != (f.shape, f.dtype, f.stride()):
-            raise RuntimeError(f"the fake kernel's result {tuple(f.shape)}, {f.dtype}, strides {f.stride()} differs from the real one {tuple(r.shape)}, {r.dtype}, strides {r.stride()}")
+    return check(_find(op), args, kwargs or {}, test_utils, raise_exception, {"rtol": rtol, "atol": atol})
 
 
 def __dir__() -> list[str]:

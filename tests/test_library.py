@@ -114,7 +114,7 @@ def test_devices_and_fake_kernels() -> None:
         op(x.to("meta"))
     op.register_fake(lambda x, factor=2.0, *, bias=None: trt.empty_like(x))
     assert op(x.to("meta")).shape == (3, 4) and op(x.to("meta")).device.type == "meta"
-    assert library.opcheck(op, (x,)) == dict.fromkeys(("test_schema", "test_autograd_registration", "test_faketensor"), "SUCCESS")
+    assert library.opcheck(op, (x,)) == dict.fromkeys(("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic"), "SUCCESS")
     with op.set_kernel_enabled("cpu", False), pytest.raises(NotImplementedError, match="Could not run .* from the 'CPU' backend"):
         op(x)
     assert trt.equal(op(x), x * 2)
@@ -218,7 +218,7 @@ def test_written_arguments() -> None:
     with pytest.raises(RuntimeError, match="Argument x is not defined as mutable but was mutated"):
         library.opcheck(liar, (x,))
     result = library.opcheck(liar, (x,), test_utils="test_schema", raise_exception=False)
-    assert "was mutated" in result["test_schema"]
+    assert isinstance(result["test_schema"], RuntimeError) and "was mutated" in str(result["test_schema"])
     wrong = library.custom_op(fresh(), mutates_args=(), schema="(Tensor x) -> Tensor")(lambda x: x + 1)
     wrong.register_fake(lambda x: x.new_empty(1))
     with pytest.raises(RuntimeError, match="differs from the real one"):

@@ -21,7 +21,7 @@ def _rows() -> dict[str, str]:
 @cache
 def packages() -> frozenset[str]:
     """Paths of PyTorch's modules that hold others."""
-    return frozenset(path.rpartition(".")[0] for path in _rows())
+    return frozenset(path.rpartition(".")[0] for path in _rows()) | {"testing"}  # which holds private modules alone
 
 
 def is_module(path: str) -> bool:

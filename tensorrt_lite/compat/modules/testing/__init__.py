@@ -1,0 +1,1 @@
+"""torch.testing: its private modules."""

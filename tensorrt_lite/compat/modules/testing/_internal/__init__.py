@@ -1,0 +1,1 @@
+"""torch.testing._internal: what programs name of PyTorch's own tests."""
