@@ -44,6 +44,21 @@ def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
     return arguments[:at], arguments[at:]
 
 
+class _AbsentTorch:
+    """The last finder: `import torch` in an environment without PyTorch gets tensorrt_lite, which is all that such a program can run on."""
+
+    @staticmethod
+    def find_spec(fullname: str, path: Any = None, target: Any = None) -> Any:
+        from tensorrt_lite.compat import alias
+
+        # programs that only ask whether there is a PyTorch (`importlib.util.find_spec`) hear that there is none
+        if fullname != "torch" or alias.is_installed() or not alias._importing():
+            return None
+        print("tensorrt-lite profile: PyTorch is not installed; tensorrt_lite answers to `import torch`, as with --as-torch", file=sys.stderr)
+        alias.install()
+        return alias._current.find_spec(fullname) if alias._current is not None else None
+
+
 def main(arguments: list[str]) -> int:
     """Run and report; the exit status is the program's, 2 for wrong usage."""
     options_given, program = _split(arguments)
@@ -59,6 +74,8 @@ def main(arguments: list[str]) -> int:
         from tensorrt_lite.compat import install
 
         install()
+    else:
+        sys.meta_path.append(_AbsentTorch())
     from tensorrt_lite.autograd.profiler_util import FunctionEventAvg
     from tensorrt_lite.profiler import profile
 
@@ -86,8 +103,15 @@ def _report(recorded: Any, options: argparse.Namespace) -> None:
 
     functions = {event.key for event in recorded.events() if is_call(event)}
     averages[:] = [average for average in averages if average.key not in functions]  # those are for the trace and the flame graph
-    nothing = "nothing was recorded" + ("" if options.as_torch or "torch" not in sys.modules else ": the program imported PyTorch itself; --as-torch puts tensorrt_lite in its place")
-    print(averages.table(sort_by=options.sort_by, row_limit=options.rows) or nothing)
+    if averages:
+        print(averages.table(sort_by=options.sort_by, row_limit=options.rows))
+    else:
+        from tensorrt_lite.compat import is_installed
+
+        others = "torch" in sys.modules and not is_installed()
+        print(("no operator" if functions else "nothing") + " was recorded" + (": the program imported PyTorch itself; --as-torch puts tensorrt_lite in its place" if others else ""))
+        if not functions:
+            return
     if options.trace:
         recorded.export_chrome_trace(options.trace)
         print(f"trace: {options.trace} (chrome://tracing, https://ui.perfetto.dev)")
