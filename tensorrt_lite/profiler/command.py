@@ -74,8 +74,8 @@ def main(arguments: list[str]) -> int:
         from tensorrt_lite.compat import install
 
         install()
-    else:
-        sys.meta_path.append(_AbsentTorch())
+    elif _AbsentTorch not in sys.meta_path:
+        sys.meta_path.append(_AbsentTorch)  # a class with the method is a finder
     from tensorrt_lite.autograd.profiler_util import FunctionEventAvg
     from tensorrt_lite.profiler import profile
 

@@ -648,6 +648,31 @@ def test_the_command_profiles_a_program(tmp_path):
         assert done.returncode == 2 and done.stderr
 
 
+def test_the_command_answers_to_torch_where_there_is_none(tmp_path):
+    (tmp_path / "program.py").write_text(
+        "import importlib.util\nassert importlib.util.find_spec('torch') is None\nimport torch.nn as nn\nimport torch\n"
+        "print('alias', torch.nn is nn, nn.Linear(3, 2)(torch.ones(4, 3)).shape)\n"
+    )
+    (tmp_path / "idle.py").write_text("print('nothing to do')\n")
+    (tmp_path / "profile.py").write_text(  # in an environment whose PyTorch, if there is one, is not found
+        "import sys\nfrom importlib.machinery import PathFinder\nfind = PathFinder.find_spec\n"
+        "PathFinder.find_spec = classmethod(lambda cls, name, path=None, target=None: None if name == 'torch' else find(name, path, target))\n"
+        "from tensorrt_lite.profiler.command import main\nsys.exit(main(sys.argv[1:]))\n"
+    )
+    environment = {"PYTHONPATH": str(Path(trt.__file__).parents[1]), "PATH": ""}
+
+    def run(program):
+        return subprocess.run([sys.executable, "profile.py", program], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+
+    done = run("idle.py")
+    assert done.returncode == 0 and "nothing was recorded" in done.stdout
+    assert not {"trace.json", "flame.svg"} & {path.name for path in tmp_path.iterdir()}
+    done = run("program.py")
+    assert done.returncode == 0, done.stderr
+    assert "alias True" in done.stdout and "aten::linear" in done.stdout and "answers to `import torch`, as with --as-torch" in done.stderr
+    assert (tmp_path / "trace.json").exists()
+
+
 # ---- autograd.profiler
 
 
