@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
@@ -100,12 +101,10 @@ def _check_traced(op: Operator, args: Any, kwargs: Any, **tolerances: Any) -> No
     eager = _run(op, _bound(op, args, kwargs), lambda values: _call(op, values))
     functional = _run(op, _bound(op, args, kwargs), functionally)
     for what, expected in eager.items():
-        trt.testing.assert_close(
-            functional[what], expected, equal_nan=True, **tolerances,
-            msg=lambda text, what=what: f"{what.capitalize()} of the operator are different in eager mode and under functionalize: {text}",
-        )  # fmt: skip
-    copies = _bound(op, args, kwargs)
-    with FakeTensorMode() as mode:
+        difference = partial("{} of the operator are different in eager mode and under functionalize: {}".format, what.capitalize())
+        trt.testing.assert_close(functional[what], expected, equal_nan=True, msg=difference, **tolerances)
+    copies, mode = _bound(op, args, kwargs), FakeTensorMode()
+    with mode:
 
         def fake(value: Any) -> Any:
             if isinstance(value, trt.Tensor):
