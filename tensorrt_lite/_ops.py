@@ -56,3 +56,9 @@ def _collect() -> None:
 
 
 _collect()
+
+
+def __getattr__(name: str) -> object:
+    if name in ("OpOverload", "OpOverloadPacket"):  # PyTorch has a module of this name
+        return getattr(import_module("tensorrt_lite.compat.modules._ops"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

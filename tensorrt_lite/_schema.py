@@ -77,12 +77,20 @@ class Argument:
     default: Any = MISSING
     kwarg_only: bool = False
 
+    @property
+    def default_value(self) -> Any:
+        """The default, None where there is none, too."""
+        return None if self.default is MISSING else self.default
+
+    def has_default_value(self) -> bool:
+        return self.default is not MISSING
+
     def __str__(self) -> str:
         return f"{self.type} {self.name}" + ("" if self.default is MISSING else f"={_literal(self.default)}")
 
 
 class Schema:
-    """An operator's name, arguments and returns. `str(schema)` is its text."""
+    """An operator's name, arguments and returns. `str(schema)` and `repr(schema)` are its text."""
 
     def __init__(self, name: str, arguments: list[Argument], returns: list[Type]) -> None:
         self.name, self.arguments, self.returns = name, arguments, returns
@@ -96,6 +104,14 @@ class Schema:
     @property
     def is_mutable(self) -> bool:
         return bool(self.written)
+
+    @property
+    def overload_name(self) -> str:
+        """What stands behind the point of the name, or ""."""
+        return self.name.partition(".")[2]
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def __str__(self) -> str:
         parts: list[str] = []

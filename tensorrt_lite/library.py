@@ -18,6 +18,7 @@ from __future__ import annotations
 import functools
 import sys
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, overload
 
 import tensorrt_lite as trt
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     _P = ParamSpec("_P")
     _R = TypeVar("_R")
 
-__all__ = ["CustomOpDef", "Library", "custom_op", "define", "impl", "infer_schema", "opcheck", "register_autocast", "register_autograd", "register_fake", "register_vmap",
+__all__ = ["CustomOpDef", "Library", "custom_op", "define", "get_ctx", "impl", "infer_schema", "opcheck", "register_autocast", "register_autograd", "register_fake", "register_vmap",
            "register_kernel"]  # fmt: skip
 
 _KEYS = {"cpu": "CPU", "cuda": "CUDA", "meta": "Meta", "default": "CompositeExplicitAutograd"}
@@ -66,6 +67,25 @@ class Operator:
     def name(self) -> str:
         """namespace::name, with the overload behind a point."""
         return self._schema.name
+
+    @property
+    def namespace(self) -> str:
+        """What stands before the name."""
+        return self.name().partition("::")[0]
+
+    @property
+    def _opname(self) -> str:
+        return _split_name(self.name())[1]
+
+    @property
+    def _overloadname(self) -> str:
+        return _split_name(self.name())[2]
+
+    @property
+    def overloadpacket(self) -> _Packet:
+        """All overloads of the name."""
+        namespace, name, _ = _split_name(self.name())
+        return _Packet(namespace, name, _operators[namespace][name])
 
     def __repr__(self) -> str:
         name = self.name().replace("::", ".")
@@ -152,6 +172,8 @@ class Operator:
                 continue
             candidates = (key,) if key == "Meta" and self._opaque else (key, "CompositeExplicitAutograd", "CompositeImplicitAutograd")
             found = [self._kernels[c] for c in candidates if c in self._kernels and c not in self._disabled]
+            if found and key == "Meta":
+                found[0] = functools.partial(_in_fake_kernel, found[0])
             self._row.set_kernel(number, functools.partial(self._compute, found[0]) if found else functools.partial(self._refuse, key))
 
     def _refuse(self, key: str, values: list[Any]) -> Any:
@@ -222,6 +244,30 @@ class Operator:
         call = _Call(args, kwargs)
         outputs = self._function.apply(*flat, call)
         return call.nest(outputs if isinstance(outputs, tuple) else (outputs,))
+
+
+class FakeImplCtx:
+    """What `get_ctx` gives inside of a fake kernel."""
+
+    def new_dynamic_size(self, *, min: int = 0, max: int | None = None) -> Any:
+        """NotImplementedError: a size that only data tells is a symbolic one, which there is none of."""
+        raise NotImplementedError("get_ctx().new_dynamic_size(): there are no symbolic shapes; a fake kernel must know its results' sizes (docs/gaps.md)")
+
+
+_fake_context: ContextVar[FakeImplCtx | None] = ContextVar("fake_context", default=None)
+
+
+def _in_fake_kernel(kernel: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    token = _fake_context.set(FakeImplCtx())
+    try:
+        return kernel(*args, **kwargs)
+    finally:
+        _fake_context.reset(token)
+
+
+def get_ctx() -> FakeImplCtx | None:
+    """The context of the fake kernel that runs, None outside of one."""
+    return _fake_context.get()
 
 
 class _Call:

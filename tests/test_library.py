@@ -262,3 +262,38 @@ def test_libraries() -> None:
     with pytest.raises(AttributeError):
         trt.ops.testlib.h  # noqa: B018
     library.Library("testlib", "DEF")._destroy()
+
+
+def test_classes_of_operators_and_what_a_schema_tells() -> None:
+    from tensorrt_lite.utils._python_dispatch import TorchDispatchMode
+
+    with trt.compat.torch_alias():
+        from torch._ops import OpOverload, OpOverloadPacket
+
+    seen = []
+
+    class Seen(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return func(*args, **(kwargs or {}))
+
+    op = library.custom_op(fresh(), mutates_args=())(scale)
+    with Seen():
+        op(trt.ones(3) + 1)
+    assert len(seen) == 3 and all(isinstance(func, OpOverload) for func in seen)
+    packets = (seen[2].overloadpacket, trt.ops.aten.add, trt.ops.aten.einsum)
+    assert all(isinstance(p, OpOverloadPacket) and not isinstance(p, OpOverload) for p in packets) and isinstance(trt.ops.aten.einsum.default, OpOverload)
+    assert seen[2].namespace == "test" and seen[2]._opname == seen[2].name().removeprefix("test::") and seen[2]._overloadname == "default"
+    schema = trt.ops.aten.add.Tensor._schema
+    assert repr(schema) == str(schema) == "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor" and schema.overload_name == "Tensor"
+    assert [(a.name, a.default_value, a.has_default_value()) for a in schema.arguments] == [("self", None, False), ("other", None, False), ("alpha", 1, True)]
+
+
+def test_the_context_of_a_fake_kernel() -> None:
+    contexts = []
+    op = library.custom_op(fresh(), mutates_args=(), schema="(Tensor x) -> Tensor")(lambda x: x.clone())
+    op.register_fake(lambda x: contexts.append(library.get_ctx()) or trt.empty_like(x))
+    op(trt.empty(3, device="meta"))
+    assert library.get_ctx() is None
+    with pytest.raises(NotImplementedError, match="no symbolic shapes"):
+        contexts[0].new_dynamic_size()
