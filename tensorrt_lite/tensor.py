@@ -55,6 +55,20 @@ _set_device_loader(_load_cuda)
 _dlpack_core._set_reader(_read_dlpack, _current_stream)
 
 
+def _warn_of_transpose(name: str, dim: int) -> None:
+    """PyTorch's warning, once in a process, of `x.T` and the like of tensors that aren't matrices."""
+    from tensorrt_lite._warn import warn_once
+
+    if dim:
+        warn_once(
+            "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw an error in a future release. "
+            "Consider `x.mT` to transpose batches of matrices or `x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor."
+        )
+    else:
+        instead = "Consider using x.conj()." if "H" in name else "This function is the identity in these cases."
+        warn_once(f"Tensor.{name} is deprecated on 0-D tensors. {instead}")
+
+
 def _rebuild_tensor(data: bytes, dtype, size, stride, requires_grad: bool, device=None):
     """Unpickling: `data` holds the bytes of the storage from the tensor's first element on."""
     if data:
@@ -308,13 +322,19 @@ class Tensor(TensorBase):
     @property
     def T(self) -> Tensor:
         """The tensor with all dimensions reversed."""
-        return self.permute(tuple(range(self.dim() - 1, -1, -1)))
+        n = self.dim()
+        if n != 2:
+            _warn_of_transpose("T", n)
+        return self.permute(tuple(range(n - 1, -1, -1)))
 
     @property
     def mT(self) -> Tensor:
         """The matrices in the last two dimensions transposed."""
         if self.dim() < 2:
-            raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self.dim()}-D tensor.")
+            if self.dim():
+                raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self.dim()}-D tensor.")
+            _warn_of_transpose("mT", 0)
+            return self
         return self.transpose(-2, -1)
 
     @property
@@ -322,11 +342,17 @@ class Tensor(TensorBase):
         """The conjugate transpose of a matrix."""
         if self.dim() not in (0, 2):
             raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {self.dim()}-D tensor.")
-        return self.transpose(0, 1).conj() if self.dim() else self.conj()
+        if not self.dim():
+            _warn_of_transpose("H", 0)
+            return self.conj()
+        return self.transpose(0, 1).conj()
 
     @property
     def mH(self) -> Tensor:
         """The matrices in the last two dimensions, conjugated and transposed."""
+        if not self.dim():
+            _warn_of_transpose("mH", 0)
+            return self.conj()
         return self.mT.conj()
 
     @property

@@ -301,9 +301,8 @@ def from_capsule(capsule):
         PyCapsule_SetName(capsule, "used_dltensor_versioned")
         owner.versioned = v
         if v.flags & READ_ONLY:
-            import warnings
-            warnings.warn("The given DLPack tensor is read-only: writing to this tensor raises a RuntimeError. Use clone() to get one that can be written to.",
-                          UserWarning, stacklevel=3)
+            from tensorrt_lite._warn import warn
+            warn("The given DLPack tensor is read-only: writing to this tensor raises a RuntimeError. Use clone() to get one that can be written to.")
         return t
     raise RuntimeError(
         "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you might have already constructed a tensor from it once.")

@@ -171,8 +171,8 @@ cdef int prepare_out(str name, TensorBase out, int ndim, const int64_t* shape, i
 
 cdef int warn_of_resize(str message) except -1:
     if tls().late_warnings == NULL:
-        import warnings
-        warnings.warn(message, UserWarning, stacklevel=2)
+        from tensorrt_lite._warn import warn
+        warn(message)
         return 0
     messages = [message]
     if tls().late_warnings[0] != NULL:
@@ -198,11 +198,11 @@ cdef void drop_late_warnings(LateWarnings* late) noexcept:
 cdef int end_late_warnings(LateWarnings* late) except -1:
     tls().late_warnings = late.outer
     if late.messages != NULL:
-        import warnings
+        from tensorrt_lite._warn import warn
         messages = <list>late.messages
         Py_DECREF(messages)
         for message in messages:
-            warnings.warn(message, UserWarning, stacklevel=2)
+            warn(message)
     return 0
 
 

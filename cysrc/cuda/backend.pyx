@@ -800,8 +800,8 @@ cdef inline int note_wait() except -1:
 cdef int tell_of_wait() except -1:
     if waits == 2:
         raise RuntimeError("called a synchronizing CUDA operation")
-    import warnings
-    warnings.warn("called a synchronizing CUDA operation", UserWarning, stacklevel=2)
+    from tensorrt_lite._warn import warn
+    warn("called a synchronizing CUDA operation")
     return 0
 
 

@@ -409,7 +409,11 @@ def meshgrid(*tensors: Any, indexing: Any = None) -> tuple[Tensor, ...]:
             raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {t.dim()}D")
         if t.dtype != given[0].dtype:
             raise RuntimeError("torch.meshgrid expects all tensors to have the same dtype")
-    if indexing is not None and indexing != "ij" and indexing != "xy":
+    if indexing is None:
+        from tensorrt_lite._warn import warn_once
+
+        warn_once("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.")
+    elif indexing != "ij" and indexing != "xy":
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
     swap = indexing == "xy" and len(given) >= 2
     if swap:
@@ -428,7 +432,7 @@ def cartesian_prod(*tensors: Any) -> Tensor:
             raise RuntimeError(f"Expect a 1D vector, but got shape {list(t.shape)}")
     if len(tensors) == 1:
         return tensors[0]
-    return _ops.stack([g.reshape(-1) for g in meshgrid(*tensors)], 1)
+    return _ops.stack([g.reshape(-1) for g in meshgrid(*tensors, indexing="ij")], 1)
 
 
 def combinations(input: Any, r: Any = 2, with_replacement: Any = False) -> Tensor:

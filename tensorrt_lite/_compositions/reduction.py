@@ -74,7 +74,7 @@ def batch_norm_update_stats(input: Any, running_mean: Any, running_var: Any, mom
     n = x.numel() // x.size(1)
     dims = [d for d in range(x.dim()) if d != 1]
     mean, var = x.mean(dims), x.var(dims, correction=0)
-    for running, now in ((running_mean, mean), (running_var, var * (n / (n - 1)) if n > 1 else x.var(dims))):
+    for running, now in ((running_mean, mean), (running_var, var * (n / (n - 1) if n > 1 else float("nan")))):
         if running is not None:
             running.detach().mul_(1 - momentum).add_(now, alpha=momentum)
     return mean, var

@@ -162,6 +162,14 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
         outputs = _parts(_as_tuple(tensors))
         gradients = (None,) * len(outputs) if grad_tensors is None else _parts(_as_tuple(grad_tensors))
         roots, first = _roots(outputs, gradients)
+        if create_graph:
+            from tensorrt_lite._warn import warn_once
+
+            warn_once(
+                "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which can cause a memory leak. "
+                "We recommend using autograd.grad when creating the graph to avoid this. If you have to use this function, make sure to reset the .grad fields "
+                "of your parameters to None after use to break the cycle and avoid the leak."
+            )
         _run_backward(roots, first, create_graph if retain_graph is None else retain_graph, create_graph, inputs, True, True, token != -1)
     finally:
         if token != -1:

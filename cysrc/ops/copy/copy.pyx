@@ -99,6 +99,14 @@ cdef TensorBase copy_impl(TensorBase self, TensorBase src, TensorBase out, int m
     return self
 
 
+cdef int imaginary_part_lost(TensorBase self, int code) except -1:
+    """Warns of a conversion of a complex tensor to a real type, which whoever wants it writes as x.real."""
+    if category[code] < CAT_COMPLEX and code != BOOL and self.numel and self.device_type != DEV_META:
+        from tensorrt_lite._warn import warn_once
+        warn_once("Casting complex values to real discards the imaginary part", direct=True)
+    return 0
+
+
 cdef object copied(object input, object src, object non_blocking, object out, bint inplace):
     """self[...] = src, broadcast and converted to self's dtype; returns self."""
     cdef TensorBase self = as_tensor_arg(input, "copy_", "self"), s
@@ -115,6 +123,8 @@ cdef object copied(object input, object src, object non_blocking, object out, bi
     check_inplace(self, "copy_")
     if s is self:
         return self
+    if category[s.dtype] == CAT_COMPLEX:
+        imaginary_part_lost(s, self.dtype)
     keys = ((self.keys | s.keys) & (K_DERIVATIVES | K_PYTHON) | tls().included) & ~tls().excluded
     if keys:
         # the devices may differ
@@ -199,6 +209,8 @@ def to(TensorBase self not None, *args, dtype=None, device=None, non_blocking=Fa
     target = place_of(self) if device is None else place_of_device(parse_device(device))
     if code == self.dtype and target == place_of(self) and not copy and lies_in(self, memory_format):
         return self
+    if category[self.dtype] == CAT_COMPLEX:
+        imaginary_part_lost(self, code)
     if non_blocking and (has_index(self.device_type) or has_index(target & 0xFF)):
         owner = target & 0xFF if has_index(target & 0xFF) else self.device_type
         hooks_of(owner)
@@ -213,6 +225,8 @@ def to(TensorBase self not None, *args, dtype=None, device=None, non_blocking=Fa
 cdef object convert(TensorBase self, int code, object memory_format):
     if self.dtype == code and lies_in(self, memory_format):
         return self
+    if category[self.dtype] == CAT_COMPLEX:
+        imaginary_part_lost(self, code)
     return op__to_copy(self, code, None, memory_format)
 
 

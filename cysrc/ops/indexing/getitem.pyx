@@ -408,8 +408,8 @@ cdef list expand_masks(TensorBase self, object given):
             t = <TensorBase>(<object>t).to((<object>self).device)
         if is_mask(t):
             if t.dtype == U8:
-                import warnings
-                warnings.warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.", UserWarning, stacklevel=3)
+                from tensorrt_lite._warn import warn
+                warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.")
             if t.ndim == 0:
                 raise IndexError("index: a 0-dimensional mask can't index a dimension")
             for k in range(t.ndim):

@@ -76,10 +76,10 @@ cdef int check_random_bound(TensorBase t, str name, int64_t bound) except -1:
         if not -LARGEST[code] <= v <= LARGEST[code]:
             raise RuntimeError(f"{name} is out of bounds for {cpp_type_text(code)}")
         if v > <double>(<int64_t>1 << DIGITS[code]) or v < -<double>(<int64_t>1 << DIGITS[code]):
-            import warnings
-            warnings.warn(
+            from tensorrt_lite._warn import warn
+            warn(
                 f"{name} is out of bounds [-(2^{DIGITS[code]}), 2^{DIGITS[code]}]. Due to precision limitations {cpp_type_text(code)} can support discrete uniform "
-                "distribution only within this range. This warning will become an error in version 1.7 release, please fix the code in advance", UserWarning, stacklevel=2)
+                "distribution only within this range. This warning will become an error in version 1.7 release, please fix the code in advance")
     elif not is_signed_type(code) and bound < 0 or code != I64 and bound >> min(DIGITS[code], 63) != (-1 if bound < 0 else 0):
         raise RuntimeError(f"{name} is out of bounds for {cpp_type_text(code)}")
     return 0

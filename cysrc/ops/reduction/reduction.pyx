@@ -103,8 +103,8 @@ cdef TensorBase meta_mean(reduce_call* call, str name, TensorBase self, const Di
     if category[target] < CAT_FLOAT:
         raise hinted("float result", RuntimeError(f"mean(): could not infer output dtype. {'Input' if dtype < 0 else 'Optional'} dtype must be either a floating point or complex dtype. Got: {dtype_text(target)}"))
     if mode == OUT and dim != NULL and category[target] == CAT_COMPLEX and category[out.dtype] == CAT_FLOAT:
-        import warnings
-        warnings.warn("Casting complex values to real discards the imaginary part", UserWarning, stacklevel=2)
+        from tensorrt_lite._warn import warn
+        warn("Casting complex values to real discards the imaginary part")
         result = meta_mean(call, name, self, dim, keepdim, dtype, None, FRESH)
         if result.numel:
             run_reduce(self.device_type, call, self, result, None)
@@ -285,6 +285,8 @@ cdef object moments(object input, object dim, object unbiased, object correction
     cdef Dims d
     cdef const Dims* dims = NULL
     cdef double c
+    cdef TensorBase self
+    cdef int64_t reduced
     if isinstance(dim, bool):
         # var(input, unbiased)
         unbiased, dim = dim, None
@@ -297,11 +299,15 @@ cdef object moments(object input, object dim, object unbiased, object correction
         parse_dims(dim, &d, name, "dim")
         dims = &d
     self = as_tensor_arg(input, name, "input")
-    if out is None:
-        return op_var_kernel(self, dims, c, keepdim, root, None, FRESH)
-    check_out(out, name)
-    r = op_var_kernel(self, dims, c, keepdim, root, <TensorBase>out, OUT)
-    bump_version(<TensorBase>out)
+    if out is not None:
+        check_out(out, name)
+    r = op_var_kernel(self, dims, c, keepdim, root, None if out is None else <TensorBase>out, FRESH if out is None else OUT)
+    reduced = self.numel // (<TensorBase>r).numel if isinstance(r, TensorBase) and (<TensorBase>r).numel else 0
+    if reduced <= c and self.device_type != DEV_META:
+        from tensorrt_lite._warn import warn
+        warn(f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input numel divided by output numel).")
+    if out is not None:
+        bump_version(<TensorBase>out)
     return r
 
 

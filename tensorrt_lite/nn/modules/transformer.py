@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import tensorrt_lite as trt
+from tensorrt_lite._warn import warn
 from tensorrt_lite.backends import mha
 
 from .. import functional as F
@@ -48,17 +49,28 @@ def fused_activation(layer: Any) -> int:
     return 2 if activation is F.gelu or isinstance(activation, GELU) else 0
 
 
+def _why_not_nested(layer: Any) -> str:
+    """Why PyTorch hands padded batches to layers like this one as they are, not as nested tensors, in its words; "" where it does."""
+    if not isinstance(layer, TransformerEncoderLayer):
+        return "encoder_layer was not TransformerEncoderLayer"
+    if layer.norm_first:
+        return "encoder_layer.norm_first was True"
+    if not layer.self_attn.batch_first:
+        return "encoder_layer.self_attn.batch_first was not True(use batch_first for better inference performance)"
+    if not layer.self_attn._qkv_same_embed_dim:
+        return "encoder_layer.self_attn._qkv_same_embed_dim was not True"
+    if layer.self_attn.in_proj_bias is None:
+        return "encoder_layer.self_attn was passed bias=False"
+    if not fused_activation(layer):
+        return "encoder_layer.activation_relu_or_gelu was not True"
+    if layer.norm1.eps != layer.norm2.eps:
+        return "encoder_layer.norm1.eps was not equal to encoder_layer.norm2.eps"
+    return "encoder_layer.self_attn.num_heads is odd" if layer.self_attn.num_heads % 2 else ""
+
+
 def takes_nested_batches(layer: Any) -> bool:
     """Whether PyTorch hands padded batches to layers like this one as nested tensors: those that its fused layer stands for."""
-    return isinstance(layer, TransformerEncoderLayer) and bool(
-        not layer.norm_first
-        and layer.self_attn.batch_first
-        and layer.self_attn.in_proj_bias is not None
-        and layer.self_attn._qkv_same_embed_dim
-        and layer.self_attn.num_heads % 2 == 0
-        and fused_activation(layer)
-        and layer.norm1.eps == layer.norm2.eps
-    )
+    return not _why_not_nested(layer)
 
 
 def _activation(name: Any) -> Any:
@@ -289,6 +301,9 @@ class TransformerEncoder(TensorModule):
         self.norm = norm
         self.enable_nested_tensor = enable_nested_tensor
         self.mask_check = mask_check
+        why_not = _why_not_nested(encoder_layer) if enable_nested_tensor else ""
+        if why_not:
+            warn(f"enable_nested_tensor is True, but self.use_nested_tensor is False because {why_not}")
 
     def forward(
         self, src: Any, mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool | None = None
