@@ -425,3 +425,19 @@ def test_embedding_from_pretrained_is_frozen():
     layer = trt.nn.Embedding.from_pretrained(ours(table))
     assert not layer.weight.requires_grad
     assert array(layer(ours(torch.tensor([2]))))[0].tolist() == table[2].tolist()
+
+
+@pytest.mark.parametrize("name", [
+    *(f"{lazy}Conv{kind}{n}d" for lazy in ("", "Lazy") for kind in ("", "Transpose") for n in (1, 2, 3)), "BatchNorm2d", "AvgPool2d", "AvgPool3d", "MaxUnpool1d",
+    "FractionalMaxPool2d", "ConstantPad1d", "ReflectionPad2d", "ReplicationPad3d", "CircularPad1d",
+])  # fmt: skip
+def test_missing_arguments_are_named_as_pytorchs(name):
+    for given in ((), (1,)):
+        messages = []
+        for library in (torch, trt):
+            try:
+                getattr(library.nn, name)(*given)
+                messages.append("")
+            except (TypeError, ValueError) as error:
+                messages.append(str(error))
+        assert messages[0] == messages[1]

@@ -9,6 +9,7 @@ import tensorrt_lite as trt
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
+from ._own_init import own_init
 from ._typed import TensorModule
 from .module import Module
 
@@ -120,6 +121,9 @@ class _BatchNorm(_NormBase):
             momentum,
             self.eps,
         )
+
+
+own_init(_BatchNorm)
 
 
 class BatchNorm1d(_BatchNorm):

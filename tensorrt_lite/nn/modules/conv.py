@@ -10,6 +10,7 @@ import tensorrt_lite as trt
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
+from ._own_init import own_init
 from ._typed import TensorModule
 from .utils import _reverse_repeat_tuple, ntuple
 
@@ -349,3 +350,6 @@ class ConvTranspose3d(_ConvTransposeNd):
         return F.conv_transpose3d(
             input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
         )
+
+
+own_init(Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import tensorrt_lite as trt
 
 from ..parameter import UninitializedBuffer, UninitializedParameter, is_lazy
+from ._own_init import own_init
 from .batchnorm import BatchNorm1d, BatchNorm2d, BatchNorm3d
 from .conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from .instancenorm import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
@@ -386,3 +387,6 @@ LazyInstanceNorm3d = _lazy(
     4
     """,
 )
+
+
+own_init(LazyConv1d, LazyConv2d, LazyConv3d, LazyConvTranspose1d, LazyConvTranspose2d, LazyConvTranspose3d)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import functional as F
+from ._own_init import own_init
 from ._typed import TensorModule
 from .utils import ntuple
 
@@ -243,3 +244,7 @@ class ReplicationPad3d(_PadNd):
     """
 
     _dims, _mode = 3, "replicate"
+
+
+own_init(ConstantPad1d, ConstantPad2d, ConstantPad3d, CircularPad1d, CircularPad2d, CircularPad3d)
+own_init(ReflectionPad1d, ReflectionPad2d, ReflectionPad3d, ReplicationPad1d, ReplicationPad2d, ReplicationPad3d)
