@@ -436,8 +436,8 @@ class _Session:
         )
         raise hinted("global", UnpicklingError(
             f"Weights only load failed: GLOBAL {full} was not an allowed global by default. {why} If you trust the "
-            f"file, allow it to be called with serialization.add_safe_globals([{name}]) or the "
-            f"serialization.safe_globals([{name}]) context manager."
+            f"file, allow it to be called with serialization.add_safe_globals([{full}]) or the "
+            f"serialization.safe_globals([{full}]) context manager."
         ))
 
     def _known(self, module: str, name: str) -> Any:
