@@ -156,6 +156,16 @@ def _table() -> dict[type, Any]:
     return {**own, **{kind: getattr(plain, f"save_{name}") for kind, name in names.items()}}
 
 
+class LocalObjectError(pickle.PicklingError, AttributeError):
+    """Of a function or class made within a function: an AttributeError from pickle's C code, which PyTorch uses, and a PicklingError from the Python one."""
+
+
+def _check_global(obj: Any, name: str | None = None) -> None:
+    path = name or getattr(obj, "__qualname__", "")
+    if "<locals>" in path.split("."):
+        raise LocalObjectError(f"Can't pickle local object {path!r}")
+
+
 # The pickler written in Python, since the C one cannot write the name of a module that does not exist here.
 class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
     def __init__(self, file: IO[bytes], protocol: int, layout: Layout) -> None:
@@ -224,6 +234,7 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
             # PyTorch's names: classes have them already
             module, name = obj.__module__ if isinstance(obj, type) else obj.__module__.replace("tensorrt_lite", "torch", 1), name or obj.__qualname__
         else:
+            _check_global(obj, name)
             super().save_global(obj, name)
             return
         self.write(b"c" + f"{module}\n{name}\n".encode())
@@ -240,6 +251,12 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
             self.save_global(obj)
 
     dispatch[type] = _save_type
+
+    def _save_function(self, obj: Any) -> None:
+        _check_global(obj)
+        pickle._Pickler.save_global(self, obj)  # type: ignore[attr-defined]
+
+    dispatch[FunctionType] = _save_function
 
     def _save_handle(self, handle: RemovableHandle) -> None:
         """A handle of a hook that a module keeps (lazy ones do), as an instance of PyTorch's class."""

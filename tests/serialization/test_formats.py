@@ -87,8 +87,10 @@ def test_the_older_format_in_paths_and_unfriendly_files(tmp_path):
     writer = Writer()
     serialization.save([trt.arange(300_000)], writer, _use_new_zipfile_serialization=False)
     assert serialization.load(io.BytesIO(b"".join(writer.parts)))[0].sum().item() == 299_999 * 150_000
-    with pytest.raises((AttributeError, pickle.PicklingError)):
-        serialization.save(lambda: 1, io.BytesIO(), _use_new_zipfile_serialization=False)
+    for new in (False, True):
+        for kind in (AttributeError, pickle.PicklingError):
+            with pytest.raises(kind, match=r"Can't pickle local object '.*<locals>\.<lambda>'"):
+                serialization.save({"f": lambda: 1}, io.BytesIO(), _use_new_zipfile_serialization=new)
 
 
 @pytest.mark.parametrize("legacy", [False, True])
