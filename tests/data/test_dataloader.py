@@ -112,6 +112,10 @@ def test_distributed_sampler(shuffle, drop_last, count):
         assert samplers[0] == samplers[1]
     with pytest.raises(ValueError, match="Invalid rank 4"):
         data.DistributedSampler(range(count), 4, 4)
+    for _, module in BOTH:
+        for given in ({}, {"rank": 0}, {"num_replicas": 2}):
+            with pytest.raises(ValueError, match="Default process group has not been initialized"):
+                module.DistributedSampler(range(count), **given)
 
 
 def test_given_samplers_and_collate_function():

@@ -196,7 +196,7 @@ class DistributedSampler(Sampler):
         if num_replicas is None or rank is None:
             distributed = getattr(trt, "distributed", None)
             if distributed is None or not distributed.is_available():
-                raise RuntimeError("Requires distributed package to be available")
+                raise ValueError("Default process group has not been initialized, please make sure to call init_process_group.")
             num_replicas = distributed.get_world_size() if num_replicas is None else num_replicas
             rank = distributed.get_rank() if rank is None else rank
         if not 0 <= rank < num_replicas:
