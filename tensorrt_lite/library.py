@@ -178,7 +178,12 @@ class Operator:
 
     def _refuse(self, key: str, values: list[Any]) -> Any:
         if key == "Meta":
-            raise RuntimeError(f"There was no fake impl registered for {self.name()}: meta tensors need one. Please use register_fake to add it.")
+            if self._opaque:
+                raise RuntimeError(f"There was no fake impl registered for {self.name()}: meta tensors need one. Please use register_fake to add it.")
+            raise NotImplementedError(
+                f"{self.name()}: attempted to run this operator with Meta tensors, but there was no fake impl or Meta kernel registered. "
+                "Please use library.register_fake to add one."
+            )
         there = ", ".join(sorted(k for k in self._kernels if k not in self._disabled)) or "none"
         raise NotImplementedError(f"Could not run '{self.name()}' with arguments from the '{key}' backend: no kernel is registered for it. Registered: {there}.")
 

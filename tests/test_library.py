@@ -107,6 +107,16 @@ def test_calls_and_their_errors() -> None:
     assert trt.equal(trt.ops.aten.add(x, x), x + x)
 
 
+def test_an_operator_of_a_library_without_a_meta_kernel_is_not_implemented_there() -> None:
+    namespace = fresh().split("::")[0]
+    part = library.Library(namespace, "FRAGMENT")
+    name = fresh().split("::")[1]
+    part.define(f"{name}(Tensor x) -> Tensor")
+    part.impl(name, lambda x: x.clone(), "CPU")
+    with pytest.raises(NotImplementedError, match="attempted to run this operator with Meta tensors, but there was no fake impl or Meta kernel registered"):
+        getattr(getattr(trt.ops, namespace), name)(trt.ones(2, device="meta"))
+
+
 def test_devices_and_fake_kernels() -> None:
     op = library.custom_op(fresh(), mutates_args=(), device_types="cpu")(scale)
     x = trt.randn(3, 4)
