@@ -30,6 +30,11 @@ def alias_in_force() -> bool:
     return alias is not None and alias.is_installed()
 
 
+def public_name() -> str:
+    """The name that messages give the package: that of the import, which filters of warnings know."""
+    return "torch" if alias_in_force() else "tensorrt_lite"
+
+
 def own_module(value: Any) -> str:
     """The `__module__` of an object, under this package's name where the alias has given it PyTorch's."""
     module = getattr(value, "__module__", None) or ""

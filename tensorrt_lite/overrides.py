@@ -28,6 +28,7 @@ from typing import Any, TypeVar
 import tensorrt_lite as trt
 from tensorrt_lite._C.core import overrides as _core
 from tensorrt_lite._C.core.overrides import PublicFunction, PublicProperty
+from tensorrt_lite._names import public_name
 
 __all__ = [
     "get_ignored_functions",
@@ -225,7 +226,8 @@ def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
 def resolve_name(f: Any) -> str | None:
     """The name under which a function given to `__torch_function__` is public (`tensorrt_lite.Tensor.add`), None for others."""
     try:
-        return _members()[1].get(f)
+        name = _members()[1].get(f)
+        return name.replace("tensorrt_lite", public_name(), 1) if name else name
     except TypeError:  # not hashable
         return None
 

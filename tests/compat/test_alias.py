@@ -356,3 +356,17 @@ def test_reparametrize_module_puts_back(torch):
     with torch.nn.utils.stateless._reparametrize_module(layer, {"weight": torch.zeros(2, 2)}):
         assert torch.equal(layer(torch.ones(2)), layer.bias)
     assert layer.weight is own
+
+
+def test_warnings_and_names_of_functions_say_pytorchs_package(torch):
+    with pytest.warns(FutureWarning, match=r"^`torch\.cuda\.amp\.autocast\(args\.\.\.\)` is deprecated. Please use `torch\.amp\.autocast\('cuda', args\.\.\.\)` instead"):
+        torch.cuda.amp.autocast(enabled=False)
+    with pytest.warns(FutureWarning, match=r"^`torch\.cuda\.amp\.GradScaler\(args\.\.\.\)` is deprecated. Please use `torch\.amp\.GradScaler\('cuda', args\.\.\.\)`"):
+        torch.cuda.amp.GradScaler(enabled=False)
+    with pytest.warns(FutureWarning, match=r"^`torch\.cpu\.amp\.autocast\(args\.\.\.\)` is deprecated"):
+        torch.cpu.amp.autocast()
+    with pytest.warns(FutureWarning, match=r"^`torch\.cpu\.amp\.GradScaler\(args\.\.\.\)` is deprecated"):
+        torch.cpu.amp.GradScaler()
+    assert torch.overrides.resolve_name(torch.Tensor.add) == "torch.Tensor.add"
+    assert torch.overrides.resolve_name(torch.nn.functional.relu) == "torch.nn.functional.relu"
+    assert torch.overrides.resolve_name(len) is None

@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorrt_lite as trt
 from tensorrt_lite import amp
+from tensorrt_lite._names import public_name
 
 __all__ = ["autocast"]
 
@@ -16,7 +17,7 @@ class autocast(amp.autocast):
 
     def __init__(self, enabled: bool = True, dtype: Any = trt.bfloat16, cache_enabled: bool = True) -> None:
         warnings.warn(
-            "`tensorrt_lite.cpu.amp.autocast(args...)` is deprecated. Please use `tensorrt_lite.amp.autocast('cpu', args...)` instead.",
+            f"`{public_name()}.cpu.amp.autocast(args...)` is deprecated. Please use `{public_name()}.amp.autocast('cpu', args...)` instead.",
             FutureWarning,
             stacklevel=2,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 from tensorrt_lite import amp
+from tensorrt_lite._names import public_name
 
 __all__ = ["GradScaler"]
 
@@ -21,7 +22,7 @@ class GradScaler(amp.GradScaler):
         enabled: bool = True,
     ) -> None:
         warnings.warn(
-            "`tensorrt_lite.cpu.amp.GradScaler(args...)` is deprecated. Please use `tensorrt_lite.amp.GradScaler('cpu', args...)` instead.",
+            f"`{public_name()}.cpu.amp.GradScaler(args...)` is deprecated. Please use `{public_name()}.amp.GradScaler('cpu', args...)` instead.",
             FutureWarning,
             stacklevel=2,
         )

@@ -7,12 +7,14 @@ from typing import Any
 
 import tensorrt_lite as trt
 from tensorrt_lite import amp
+from tensorrt_lite._names import public_name
 
 __all__ = ["autocast", "custom_bwd", "custom_fwd"]
 
 
 def _deprecated(old: str, new: str) -> None:
-    text = f"`tensorrt_lite.cuda.amp.{old}(args...)` is deprecated. Please use `tensorrt_lite.amp.{new}` instead."
+    package = public_name()
+    text = f"`{package}.cuda.amp.{old}(args...)` is deprecated. Please use `{package}.amp.{new}` instead."
     warnings.warn(text, FutureWarning, stacklevel=3)
 
 

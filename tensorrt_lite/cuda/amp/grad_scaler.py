@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 from tensorrt_lite import amp
+from tensorrt_lite._names import public_name
 from tensorrt_lite.amp.grad_scaler import OptState
 
 __all__ = ["GradScaler", "OptState"]
@@ -22,7 +23,7 @@ class GradScaler(amp.GradScaler):
         enabled: bool = True,
     ) -> None:
         warnings.warn(
-            "`tensorrt_lite.cuda.amp.GradScaler(args...)` is deprecated. Please use `tensorrt_lite.amp.GradScaler('cuda', args...)` instead.",
+            f"`{public_name()}.cuda.amp.GradScaler(args...)` is deprecated. Please use `{public_name()}.amp.GradScaler('cuda', args...)` instead.",
             FutureWarning,
             stacklevel=2,
         )
