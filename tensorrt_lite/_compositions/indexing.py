@@ -10,6 +10,7 @@ from tensorrt_lite._C.core.dtype import _dtype_by_name
 from tensorrt_lite._C.core.tensor import TensorBase
 from tensorrt_lite._C.ops.indexing import _checked_rows
 from tensorrt_lite._C.ops.support import check_output, deliver_result, float_argument, int_argument, tensor_argument, type_name, wrapped_dim
+from tensorrt_lite._warn import warn_once
 
 TYPE_CHECKING = False  # `typing` and what it imports would be a quarter of the package's import time
 if TYPE_CHECKING:
@@ -193,7 +194,13 @@ def index_reduce(input: Any, dim: Any, index: Any, source: Any, reduce: Any, *, 
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
     i = _checked_rows("index_reduce", x, d, i, s)
     whole = i.reshape([i.numel() if k == d else 1 for k in range(max(s.dim(), 1))]).expand(s.shape or (1,))
-    return _ops.scatter_reduce(x, d, whole.reshape(s.shape) if x.dim() == 0 else whole, s, reduce, include_self=include_self, out=out)
+    warn_once("index_reduce() is in beta and the API may change at any time.")
+    try:
+        return _ops.scatter_reduce(x, d, whole.reshape(s.shape) if x.dim() == 0 else whole, s, reduce, include_self=include_self, out=out)
+    except RuntimeError as error:
+        if "is out of bounds for dimension" not in str(error):
+            raise
+        raise IndexError(f"index out of range in self (index_reduce: {str(error).removesuffix(' (scatter_reduce)')})") from None
 
 
 def index_reduce_(self: Any, dim: Any, index: Any, source: Any, reduce: Any, *, include_self: Any = True) -> Tensor:
@@ -280,6 +287,14 @@ def _largest_of_bags(rows: Any, indices: Any, keep: Any, ends: Any, bag: Any) ->
     return rows.gather(0, first).masked_fill(empty, 0), indices[first].masked_fill(empty, 0)
 
 
+def _rows_of_bags(weight: Any, indices: Any, padding: int, scale_grad_by_freq: Any, sparse: Any) -> Any:
+    try:
+        return _ops.embedding(weight, indices, padding, scale_grad_by_freq, sparse)
+    except IndexError:
+        wrong = indices[(indices < 0) | (indices >= weight.size(0))][0].item()
+        raise RuntimeError(f"embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be {wrong}") from None
+
+
 def embedding_bag(
     weight: Any,
     indices: Any,
@@ -324,11 +339,11 @@ def embedding_bag(
     if keep is not None:
         sizes = _ops.zeros_like(sizes).index_add(0, bag, keep.to(_int64))
     if mode == 2:
-        taken = _ops.embedding(w, i, padding, scale_grad_by_freq, sparse)
+        taken = _rows_of_bags(w, i, padding, scale_grad_by_freq, sparse)
         result, largest = _largest_of_bags(taken, i, keep, ends, bag)
         return result, bag.to(i.dtype), sizes.to(i.dtype), largest.to(i.dtype)
     if scale_grad_by_freq or sparse:
-        taken = _ops.embedding(w, i, padding, scale_grad_by_freq, sparse)
+        taken = _rows_of_bags(w, i, padding, scale_grad_by_freq, sparse)
         if per_sample_weights is not None:
             taken = taken * per_sample_weights.unsqueeze(-1)
         if keep is not None:

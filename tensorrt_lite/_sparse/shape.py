@@ -125,7 +125,13 @@ def squeeze(t: Any, dim: Any = None) -> Any:
     return coo_of(indices, v, [n for d, n in enumerate(t.shape) if d not in gone], p.coalesced)
 
 
-@public("reshape", "view", "flatten", "ravel", "unflatten")
+@public("view")
+def view(t: Any, *args: Any, **kwargs: Any) -> Any:
+    key = ("Sparse" if number_of(t) == COO else "SparseCsr") + t.device.type.upper()
+    raise NotImplementedError(f"Could not run 'aten::view' with arguments from the '{key}' backend.")
+
+
+@public("reshape", "flatten", "ravel", "unflatten")
 def reshape(t: Any, *args: Any, **kwargs: Any) -> Any:
     raise RuntimeError("reshape is not implemented for sparse tensors")
 

@@ -77,11 +77,11 @@ cdef int add_scaled(TensorBase r, int d, TensorBase index, TensorBase source, co
     cdef object factor = scalar_object(alpha), part, s = alias_of(source), i = alias_of(index)
     if source.numel > SCALED_BLOCK and n > 1 and not memory_overlap(r, source):
         step = max(1, SCALED_BLOCK * n // source.numel)
-        vector_offsets("index_add", one_dimensional(r), index, d, False, RuntimeError)
+        vector_offsets("index_add", one_dimensional(r), index, d, False, None if r.ndim <= 1 else RuntimeError)
     for first in range(0, max(n, 1), max(step, 1)):
         count = min(step, n - first)
         part = s if count == n else s.narrow(d, first, count)
-        put_along("index_add", r, d, index if count == n else <TensorBase>i.narrow(0, first, count), cast_to(<TensorBase>_ops.mul(part, factor), source.dtype), PUT_ADD, False, RuntimeError)
+        put_along("index_add", r, d, index if count == n else <TensorBase>i.narrow(0, first, count), cast_to(<TensorBase>_ops.mul(part, factor), source.dtype), PUT_ADD, False, None if r.ndim <= 1 else RuntimeError)
     return 0
 
 
@@ -96,7 +96,7 @@ cdef TensorBase index_add_kernel(TensorBase self, int64_t dim, TensorBase index,
     if alpha != NULL and not (alpha.kind <= 1 and alpha.i == 1 or alpha.kind == 2 and alpha.d == 1):
         add_scaled(r, d, i64, source, alpha)
     else:
-        put_along("index_add", r, d, i64, source, PUT_ADD, False, RuntimeError)
+        put_along("index_add", r, d, i64, source, PUT_ADD, False, None if r.ndim <= 1 else RuntimeError)   # PyTorch's vectors raise IndexError
     return finish_write("index_add", r, out, mode)
 
 

@@ -174,6 +174,8 @@ cdef TensorBase vector_offsets(str name, TensorBase table, TensorBase index, int
     if run_offsets(table.device_type, offsets, index, size, table.strides[dim] * ITEM_SIZE[table.dtype], negative, False, skipped, name):
         bad = first_bad(index, -size if negative else 0, size)
     if bad >= 0:
+        if name == "embedding_bag":
+            raise hinted("embedding", RuntimeError(f"Index {bad} of input takes value {index_at(index, bad)} which is not in the valid range [0, {size})"))
         if error is None:
             raise hinted("embedding", IndexError(f"index out of range in self ({name}: index {index_at(index, bad)} at position {bad}, dimension {dim} has size {size})"))
         raise error(f"{name}(): index {index_at(index, bad)} is out of bounds for dimension {dim} with size {size}")

@@ -6,6 +6,7 @@ from tensorrt_lite._C.ops.linalg import cpu as _cpu_steps
 from tensorrt_lite._C.ops.linalg.job cimport (
     CHOLESKY, CHOLESKY_INVERSE, CHOLESKY_SOLVE, DETERMINANT, EIG, EIGH, GELS, GELSD, GELSS, GELSY, GEQRF, HOUSEHOLDER, INVERSE, Job, LDL, LDL_SOLVE,
     LEAST_SQUARES, LU, LU_SOLVE, NOT_FINITE, ORMQR, PERMUTATION, QR, SOLVE, SVD, TRIANGULAR, trt_stack)
+from tensorrt_lite._C.core.device cimport device_type_name
 from tensorrt_lite._C.ops.memory cimport memory_of
 from tensorrt_lite._C.steps.linalg cimport run_linalg_codes, run_linalg_job, run_svd_driver
 
@@ -138,6 +139,9 @@ cdef int check_matrix(str name, TensorBase a, str label="A") except -1:
 
 
 cdef int check_number_type(str name, TensorBase a) except -1:
+    if (name == "linalg.eigh" or name == "linalg.lu_factor_ex") and (category[a.dtype] < CAT_FLOAT or a.dtype == F16 or a.dtype == BF16):
+        # PyTorch leaves it to the kernels of these to refuse a type
+        raise NotImplementedError(f"\"{'linalg_eigh' if name == 'linalg.eigh' else 'lu'}_{device_type_name(a.device_type)}\" not implemented for '{dtype_text(a.dtype)}'")
     if category[a.dtype] < CAT_FLOAT:
         raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {dtype_text(a.dtype)}")
     if a.dtype == F16 or a.dtype == BF16:

@@ -192,7 +192,7 @@ cdef object max_or_min(str name, bint largest, object input, object dim, object 
         if not self.numel:
             raise RuntimeError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.")
         if category[self.dtype] == CAT_COMPLEX:
-            raise RuntimeError(f"{name}(): does not support complex input")
+            raise NotImplementedError(f"\"{name}_all\" not implemented for '{dtype_text(self.dtype)}'")
         if isinstance(out, TensorBase) and (<TensorBase>out).dtype != self.dtype:
             # unlike amax, the extreme of all elements is converted
             check_out(out, name)
@@ -227,7 +227,9 @@ def min(input, dim=None, keepdim=False, *, other=None, out=None):
 cdef TensorBase meta_index(reduce_call* call, str name, TensorBase self, object dim, bint keepdim, TensorBase out, int mode):
     """argmax, argmin: along one dimension, or of all elements in their order."""
     cdef Dims d
-    if category[self.dtype] == CAT_COMPLEX or self.dtype == BOOL:
+    if category[self.dtype] == CAT_COMPLEX:
+        raise RuntimeError(f"{name}(): does not support complex input")
+    if self.dtype == BOOL:
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{dtype_text(self.dtype)}'")
     if mode == OUT:
         check_out_type(name, out, I64)
