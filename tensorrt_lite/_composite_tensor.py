@@ -16,7 +16,7 @@ from tensorrt_lite._C.core.overrides import PublicProperty
 Handler = Callable[..., Any]  # (the public function, its arguments as a tuple, as a dict) -> result
 
 # What an operator's symbol means where its method has another name.
-_SYMBOLS = {"__rsub__": "sub", "__rtruediv__": "div", "__rdiv__": "div", "__floordiv__": "floor_divide", "__rfloordiv__": "floor_divide", "__pow__": "pow",
+_SYMBOLS = {"__eq__": "eq", "__rsub__": "sub", "__rtruediv__": "div", "__rdiv__": "div", "__floordiv__": "floor_divide", "__rfloordiv__": "floor_divide", "__pow__": "pow",
             "__rpow__": "pow", "__rmod__": "remainder", "__rmatmul__": "matmul", "__invert__": "bitwise_not", "__and__": "bitwise_and", "__or__": "bitwise_or",
             "__xor__": "bitwise_xor", "__lshift__": "bitwise_left_shift", "__rshift__": "bitwise_right_shift", "__rlshift__": "bitwise_left_shift",
             "__rrshift__": "bitwise_right_shift", "__ipow__": "pow_"}  # fmt: skip

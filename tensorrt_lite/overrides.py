@@ -212,7 +212,8 @@ def _members() -> tuple[dict[Any, list[Any]], dict[Any, str]]:
                     names[getattr(member, access)] = f"{space_name}.{name}.{access}"
                 functions.setdefault(member, []).append(member.__get__)
             elif isinstance(member, PublicFunction):
-                names.setdefault(member, f"{space_name}.{name}")
+                if not name.startswith("__") or member.__name__ == name:  # Tensor.__neg__ is Tensor.neg, and named so
+                    names.setdefault(member, f"{space_name}.{name}")
                 if space is trt.Tensor or not name.startswith("_") and not name.endswith("_"):
                     found.append(member)
     return functions, names

@@ -658,9 +658,11 @@ _UNASKED = {
 _SYMBOL_METHODS = {
     "__add__": "add", "__radd__": "add", "__iadd__": "add_", "__sub__": "sub", "__isub__": "sub_", "__mul__": "mul", "__rmul__": "mul", "__imul__": "mul_",
     "__truediv__": "div", "__itruediv__": "div_", "__ifloordiv__": "floor_divide_", "__mod__": "remainder", "__imod__": "remainder_",
-    "__matmul__": "matmul", "__rand__": "bitwise_and", "__ror__": "bitwise_or", "__rxor__": "bitwise_xor", "__abs__": "abs", "__neg__": "neg",
-    "__pos__": "positive", "__eq__": "eq", "__ne__": "ne", "__lt__": "lt", "__le__": "le", "__gt__": "gt", "__ge__": "ge",
+    "__matmul__": "matmul", "__rand__": "bitwise_and", "__ror__": "bitwise_or", "__rxor__": "bitwise_xor",
+    "__eq__": "eq", "__ne__": "ne", "__lt__": "lt", "__le__": "le", "__gt__": "gt", "__ge__": "ge",
 }  # fmt: skip
+# Symbols that are the method itself under a second name, as PyTorch's: tables that overrides look up find them under both.
+_SAME_METHODS = {"__neg__": "neg", "__pos__": "positive", "__abs__": "abs", "__rdiv__": "__rtruediv__"}
 
 
 def _attach() -> None:
@@ -680,6 +682,8 @@ def _attach() -> None:
         setattr(Tensor, symbol, _public.method(function, symbol, Tensor))
     for symbol, name in _SYMBOL_METHODS.items():
         Tensor.__dict__[symbol].handed = Tensor.__dict__[name]
+    for symbol, name in _SAME_METHODS.items():
+        setattr(Tensor, symbol, Tensor.__dict__[name])
     _KEEP_TYPE.update((Tensor._base.__get__, Tensor.grad.__get__))
     _C.DisableTorchFunction, _C.DisableTorchFunctionSubclass = DisableTorchFunction, DisableTorchFunctionSubclass  # their place in PyTorch
     _args._set_disabled_function(_run_without_overrides)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import operator
 import pickle
 import pydoc
 import threading
 
 import pytest
+import torch
 
 import tensorrt_lite as trt
 from tensorrt_lite import overrides
@@ -123,7 +125,7 @@ def test_a_mode_sees_factories_functions_methods_symbols_and_properties():
         F.relu(x)
         trt.tensor([1.0])
         trt.randn(2), trt.arange(3)
-    expected = "zeros Tensor.add Tensor.grad.__set__ Tensor.shape.__get__ Tensor.T.__get__ Tensor.__getitem__ Tensor.neg Tensor.__rtruediv__ Tensor.eq"
+    expected = "zeros Tensor.add Tensor.grad.__set__ Tensor.shape.__get__ Tensor.T.__get__ Tensor.__getitem__ Tensor.neg Tensor.__rtruediv__ Tensor.__eq__"
     assert log.names == [*expected.split(), "Tensor.add_", "nn.functional.relu", "tensor", "randn", "arange"]
 
 
@@ -446,3 +448,51 @@ def test_two_values_for_one_argument_are_refused():
     for call in (lambda: x.permute(1, 0, dims=(1, 0)), lambda: trt.linalg.norm(A=x, input=x), lambda: x.reshape(shape=(6,), size=(6,))):
         with pytest.raises(TypeError):
             call()
+
+
+def handed_over(library):
+    """For each symbol, whether overrides get `Tensor`'s attribute of the symbol's name, and which of those they get."""
+    seen = []
+
+    class Mode(library.overrides.TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            seen.append(function)
+            return function(*args, **(kwargs or {}))
+
+    class Sub(library.Tensor):
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            seen.append(function)
+            return super().__torch_function__(function, types, args, kwargs or {})
+
+    class Other:
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            seen.append(function)
+            return 0
+
+    kind = library.Tensor
+    whole, other = library.ones(2, dtype=library.int64), Other()
+    result = {}
+    for name in "add sub mul truediv floordiv mod pow and_ or_ xor lshift rshift matmul eq ne lt le gt ge iadd isub imul itruediv iand ior ixor".split():
+        symbol, call = f"__{name.strip('_')}__", getattr(operator, name)
+        made = whole if "and" in name or "or" in name or "shift" in name else library.ones(2)
+        for form, pair in (("sub", (made.as_subclass(Sub), made)), ("other", (made, other)), ("left", (other, made))):
+            seen.clear()
+            call(*pair)
+            result[symbol, form] = [getattr(kind, symbol, None) is f for f in seen], [getattr(kind, symbol.strip("_"), None) is f for f in seen]
+        with Mode():
+            seen.clear()
+            call(made, made)
+        result[symbol, "mode"] = [getattr(kind, symbol, None) is f for f in seen]
+    for symbol, call in {"__neg__": operator.neg, "__pos__": operator.pos, "__abs__": abs, "__invert__": operator.invert, "__rdiv__": lambda x: 2 / x}.items():
+        seen.clear()
+        call(whole.as_subclass(Sub))
+        result[symbol] = [getattr(kind, symbol) is f for f in seen]
+    return result
+
+
+def test_symbols_hand_over_the_objects_that_tables_have_under_their_names():
+    ours, theirs = handed_over(trt), handed_over(torch)
+    assert ours == theirs
+    assert trt.Tensor.__neg__ is trt.Tensor.neg and trt.Tensor.__rdiv__ is trt.Tensor.__rtruediv__

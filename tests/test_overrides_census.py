@@ -106,7 +106,7 @@ def test_a_mode_sees_every_function_and_property():
         function = inspect.getattr_static(SPACES[space], name)
         with Recorder():
             answer = function(x)
-        if answer[0] is not (function.handed or function):
+        if answer[0] is not (function if parameter.id == "Tensor.__eq__" else function.handed or function):
             wrong.append(parameter.id)
     for name, member in members("Tensor"):
         if isinstance(member, PublicProperty):

@@ -304,7 +304,10 @@ cdef object ask(PyObject* f, PyObject** args, Py_ssize_t n, PyObject* keywords):
         return NotImplemented
     if function.manner == 1:
         given, named = by_name(function, given, named)
-    return consult(function if function.handed is None else function.handed, found, types, given, named, function.name_ in SYMBOLS)
+    handed = function if function.handed is None else function.handed
+    if function.name_ == "__eq__" and all([isinstance(x, TensorBase) for x in found]):
+        handed = function       # of the symbols PyTorch has this one alone by its own name, except to objects that are no tensors
+    return consult(handed, found, types, given, named, function.name_ in SYMBOLS)
 
 
 cdef object call_respelled(PyObject* f, PyObject** args, Py_ssize_t n, PyObject* keywords):
