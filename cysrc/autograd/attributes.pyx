@@ -333,6 +333,8 @@ def grad_fn(TensorBase self not None):
 
 def requires_grad(TensorBase self not None):
     """Whether operators on the tensor record a history. Set it on leaves alone, of floating or complex dtype: RuntimeError otherwise."""
+    if self.creation_meta == CREATED_INFERENCE and self.base is not None and category[self.dtype] >= CAT_FLOAT:
+        return bool(self.base.requires_grad)        # as in PyTorch, though nothing is recorded of what such a view goes into
     return bool(self.requires_grad)
 
 

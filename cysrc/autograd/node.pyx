@@ -713,8 +713,9 @@ cdef int refuse_view(TensorBase t, bint indirect) except -1:
     cdef str what = " and its base or another view of its base has been modified inplace" if indirect else " and is being modified inplace"
     if t.creation_meta == CREATED_NO_GRAD or t.creation_meta == CREATED_INFERENCE:
         mode = "no_grad" if t.creation_meta == CREATED_NO_GRAD else "inference_mode"
+        now = "with grad mode enabled" if t.creation_meta == CREATED_NO_GRAD else "in normal mode"
         raise RuntimeError(
-            f"A view was created in {mode} mode{what} with grad mode enabled. Given that this use case is ambiguous and "
+            f"A view was created in {mode.removesuffix('_mode')} mode{what} {now}. Given that this use case is ambiguous and "
             "error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace either both inside the "
             f"{mode} block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked).")
     if t.creation_meta == CREATED_MULTI_OUTPUT:

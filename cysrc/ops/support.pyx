@@ -3,7 +3,7 @@ from tensorrt_lite._C.core.hints import hinted
 from tensorrt_lite._C.core.storage cimport device_hooks
 from tensorrt_lite._C.core.tensor cimport (
     PLACE_PINNED,     TensorBase, bump_version, version_of, shape_of, K_AUTOGRAD, empty_tensor, empty_strided_tensor, empty_like_tensor, non_overlapping_dense,
-    channels_last_strides, checked_numel, resize_tensor, CREATED_NO_GRAD, CREATED_MULTI_OUTPUT, K_WRAPPED, shape_text, place_of, place_of_device, MAX_DIMS)
+    channels_last_strides, checked_numel, resize_tensor, CREATED_NO_GRAD, CREATED_INFERENCE, CREATED_MULTI_OUTPUT, K_WRAPPED, shape_text, place_of, place_of_device, MAX_DIMS)
 from tensorrt_lite._C.core.dtype cimport dtype as dtype_type, category, CAT_INT, CAT_FLOAT, CAT_COMPLEX, Scalar, F16, F32, F64, BF16, C64, I64, BOOL, LARGEST, real_type, is_signed_type, dtype_cpp_name, dtype_of, has_loops
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_META, parse_device, memory_format, MF_CONTIGUOUS, MF_PRESERVE, MF_CHANNELS_LAST
 from tensorrt_lite._C.core.device import strided
@@ -94,7 +94,7 @@ cdef int note_view(object result) except -1:
     if isinstance(result, TensorBase):
         t = <TensorBase>result
         if t.base is not None and t.base.requires_grad and not tls().grad_mode:
-            t.creation_meta = CREATED_NO_GRAD
+            t.creation_meta = CREATED_INFERENCE if tls().inference_mode else CREATED_NO_GRAD
         return 0
     for x in result:
         note_view(x)
