@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorrt_lite import _ops
 from tensorrt_lite._C.core.device import contiguous_format as legacy_contiguous_format
+from tensorrt_lite._C.core.warning import warn_always
 from tensorrt_lite.cuda.memory import OutOfMemoryError
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ has_lapack = True
 has_mkl = False
 has_openmp = True
 has_spectral = True
-
-_warn_always = False
 
 
 class AcceleratorError(RuntimeError):
@@ -119,12 +118,11 @@ def is_vulkan_available() -> bool:
 
 def is_warn_always_enabled() -> bool:
     """Whether warnings that come once in a process come at each occasion."""
-    return _warn_always
+    return warn_always()
 
 
 def set_warn_always(b: bool, /) -> None:
-    """Have warnings that come once in a process (that of TypedStorage) come at each occasion, or no longer. TypeError for what is no bool."""
-    global _warn_always
+    """Have warnings that come once in a process come at each occasion, or no longer. TypeError for what is no bool."""
     if not isinstance(b, bool):
         raise TypeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
-    _warn_always = b
+    warn_always(b)

@@ -57,7 +57,7 @@ _dlpack_core._set_reader(_read_dlpack, _current_stream)
 
 def _warn_of_transpose(name: str, dim: int) -> None:
     """PyTorch's warning, once in a process, of `x.T` and the like of tensors that aren't matrices."""
-    from tensorrt_lite._warn import warn_once
+    from tensorrt_lite._C.core.warning import warn_once
 
     if dim:
         warn_once(

@@ -291,7 +291,7 @@ def resize_as_(TensorBase self not None, TensorBase other not None, memory_forma
 def grad(TensorBase self not None):
     """The accumulated gradient, or None."""
     if self.grad_ is None and self.grad_fn_ is not None and not self.retains_grad and self.requires_grad:
-        from tensorrt_lite._warn import warn
+        from tensorrt_lite._C.core.warning import warn
         warn(
             "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated during "
             "autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor.")

@@ -301,7 +301,7 @@ def from_capsule(capsule):
         PyCapsule_SetName(capsule, "used_dltensor_versioned")
         owner.versioned = v
         if v.flags & READ_ONLY:
-            from tensorrt_lite._warn import warn
+            from tensorrt_lite._C.core.warning import warn
             warn("The given DLPack tensor is read-only: writing to this tensor raises a RuntimeError. Use clone() to get one that can be written to.")
         return t
     raise RuntimeError(

@@ -171,7 +171,7 @@ cdef int prepare_out(str name, TensorBase out, int ndim, const int64_t* shape, i
 
 cdef int warn_of_resize(str message) except -1:
     if tls().late_warnings == NULL:
-        from tensorrt_lite._warn import warn
+        from tensorrt_lite._C.core.warning import warn
         warn(message)
         return 0
     messages = [message]
@@ -198,7 +198,7 @@ cdef void drop_late_warnings(LateWarnings* late) noexcept:
 cdef int end_late_warnings(LateWarnings* late) except -1:
     tls().late_warnings = late.outer
     if late.messages != NULL:
-        from tensorrt_lite._warn import warn
+        from tensorrt_lite._C.core.warning import warn
         messages = <list>late.messages
         Py_DECREF(messages)
         for message in messages:

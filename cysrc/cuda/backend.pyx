@@ -800,7 +800,7 @@ cdef inline int note_wait() except -1:
 cdef int tell_of_wait() except -1:
     if waits == 2:
         raise RuntimeError("called a synchronizing CUDA operation")
-    from tensorrt_lite._warn import warn
+    from tensorrt_lite._C.core.warning import warn
     warn("called a synchronizing CUDA operation")
     return 0
 

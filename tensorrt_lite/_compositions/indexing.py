@@ -10,7 +10,7 @@ from tensorrt_lite._C.core.dtype import _dtype_by_name
 from tensorrt_lite._C.core.tensor import TensorBase
 from tensorrt_lite._C.ops.indexing import _checked_rows
 from tensorrt_lite._C.ops.support import check_output, deliver_result, float_argument, int_argument, tensor_argument, type_name, wrapped_dim
-from tensorrt_lite._warn import warn_once
+from tensorrt_lite._C.core.warning import warn_once
 
 TYPE_CHECKING = False  # `typing` and what it imports would be a quarter of the package's import time
 if TYPE_CHECKING:

@@ -410,7 +410,7 @@ def meshgrid(*tensors: Any, indexing: Any = None) -> tuple[Tensor, ...]:
         if t.dtype != given[0].dtype:
             raise RuntimeError("torch.meshgrid expects all tensors to have the same dtype")
     if indexing is None:
-        from tensorrt_lite._warn import warn_once
+        from tensorrt_lite._C.core.warning import warn_once
 
         warn_once("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.")
     elif indexing != "ij" and indexing != "xy":

@@ -163,7 +163,7 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
         gradients = (None,) * len(outputs) if grad_tensors is None else _parts(_as_tuple(grad_tensors))
         roots, first = _roots(outputs, gradients)
         if create_graph:
-            from tensorrt_lite._warn import warn_once
+            from tensorrt_lite._C.core.warning import warn_once
 
             warn_once(
                 "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which can cause a memory leak. "

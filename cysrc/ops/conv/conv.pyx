@@ -650,7 +650,7 @@ cdef object same_padding(TensorBase x, TensorBase weight, const Dims* stride, co
         total = d * (weight.sizes[2 + i] - 1)
         padding.v[i] = total // 2
         if total % 2:
-            from tensorrt_lite._warn import warn_once
+            from tensorrt_lite._C.core.warning import warn_once
             warn_once("Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy of the input be created")
             shape = list(padded.shape)
             shape[2 + i] = 1

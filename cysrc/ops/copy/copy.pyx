@@ -102,7 +102,7 @@ cdef TensorBase copy_impl(TensorBase self, TensorBase src, TensorBase out, int m
 cdef int imaginary_part_lost(TensorBase self, int code) except -1:
     """Warns of a conversion of a complex tensor to a real type, which whoever wants it writes as x.real."""
     if category[code] < CAT_COMPLEX and code != BOOL and self.numel and self.device_type != DEV_META:
-        from tensorrt_lite._warn import warn_once
+        from tensorrt_lite._C.core.warning import warn_once
         warn_once("Casting complex values to real discards the imaginary part", direct=True)
     return 0
 

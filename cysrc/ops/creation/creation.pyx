@@ -215,7 +215,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     cdef int code = parse_dtype(dtype, "tensor")
     cdef TensorBase t
     if isinstance(data, TensorBase):
-        from tensorrt_lite._warn import warn
+        from tensorrt_lite._C.core.warning import warn
         warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
              "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).")
         t = cast_to(<TensorBase>data, code if code >= 0 else (<TensorBase>data).dtype)
@@ -322,7 +322,7 @@ def from_numpy(ndarray):
     ndarray = numpy.ndarray.view(ndarray, numpy.ndarray)   # a subclass may answer as it likes where its memory lies
     code = numpy_code(ndarray.dtype)
     if not ndarray.flags.writeable:
-        from tensorrt_lite._warn import warn
+        from tensorrt_lite._C.core.warning import warn
         warn("The given NumPy array is not writable: writing to this tensor raises a RuntimeError. Copy the array, or clone() the tensor, to get "
              "one that can be written to.")
     n = ndarray.ndim
@@ -381,7 +381,7 @@ def frombuffer(buffer, *, dtype, int64_t count=-1, int64_t offset=0, requires_gr
     view = PyMemoryView_GET_BUFFER(holder)
     n = view.len
     if view.readonly:
-        from tensorrt_lite._warn import warn
+        from tensorrt_lite._C.core.warning import warn
         warn("The given buffer is not writable: writing to this tensor raises a RuntimeError. Use a bytearray, or clone() the tensor, to get one "
              "that can be written to.")
     if n <= 0:
@@ -527,7 +527,7 @@ cdef TensorBase sized_out(object out, str op, const Dims* d, object dtype):
         raise RuntimeError(f"dtype {dtype_text(parse_dtype(dtype, op))} does not match dtype of out parameter ({dtype_text(t.dtype)})")
     if t.numel != d.v[0]:
         if t.numel > 0:
-            from tensorrt_lite._warn import warn
+            from tensorrt_lite._C.core.warning import warn
             warn(
                 f"The number of elements in the out tensor of shape {shape_text(t)} is {t.numel} which does not match the computed number of elements {d.v[0]}. "
                 f"Note that this may occur as a result of rounding error. The out tensor will be resized to a tensor of shape ({d.v[0]},).")
@@ -564,7 +564,7 @@ def range_inclusive(start, end=None, step=1, *, out=None, dtype=None, layout=Non
     cdef Scalar s, e, p
     if end is None:
         raise TypeError("range() missing 1 required positional arguments: \"end\"")
-    from tensorrt_lite._warn import warn
+    from tensorrt_lite._C.core.warning import warn
     warn("torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with Python's range builtin. "
          "Instead, use torch.arange, which produces values in [start, end).")
     range_number(start, &s, "range", "start")

@@ -222,7 +222,7 @@ cdef char* store_nested(object x, const Dims* d, int depth, char* p, int code) e
     if not isinstance(x, (list, tuple)) and (isinstance(x, (TensorBase, str)) or not hasattr(type(x), "__iter__") and not PySequence_Check(x)):
         raise TypeError(f"expected sequence of length {expected} at dim {depth}, got {type(x).__name__}")
     if depth and not isinstance(x, (list, tuple)) and is_array_or_scalar(x):
-        from tensorrt_lite._warn import warn_once
+        from tensorrt_lite._C.core.warning import warn_once
         warn_once("Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting the list to a single numpy.ndarray with "
                   "numpy.array() before converting to a tensor.")
     for v in x:

@@ -408,7 +408,7 @@ cdef list expand_masks(TensorBase self, object given):
             t = <TensorBase>(<object>t).to((<object>self).device)
         if is_mask(t):
             if t.dtype == U8:
-                from tensorrt_lite._warn import warn
+                from tensorrt_lite._C.core.warning import warn
                 warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.")
             if t.ndim == 0:
                 raise IndexError("index: a 0-dimensional mask can't index a dimension")

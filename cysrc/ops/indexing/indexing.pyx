@@ -324,7 +324,6 @@ cdef object source_gradient(object grad, int64_t dim, object index, object shape
 # ---- scatter_reduce -------------------------------------------------------------------------------------------------
 
 cdef dict reduction_names = {"sum": PUT_ADD, "mean": PUT_ADD, "prod": PUT_MUL, "amin": PUT_MIN, "amax": PUT_MAX}
-cdef dict other_names = {"min": "amin", "max": "amax"}
 
 
 cdef object neutral_value(TensorBase t, str reduce):
@@ -347,7 +346,8 @@ cdef object neutral_value(TensorBase t, str reduce):
 cdef TensorBase scatter_reduce_kernel(TensorBase self, int64_t dim, TensorBase index, TensorBase src, object reduce, bint include_self, TensorBase out, int mode):
     cdef TensorBase r, count, ones, start
     cdef Scalar one
-    reduce = other_names.get(reduce, reduce)
+    if reduce == "min" or reduce == "max":
+        reduce = "a" + reduce
     if reduce not in reduction_names:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     if reduction_names[reduce] >= PUT_MIN and category[self.dtype] == CAT_COMPLEX:

@@ -76,7 +76,7 @@ cdef int check_random_bound(TensorBase t, str name, int64_t bound) except -1:
         if not -LARGEST[code] <= v <= LARGEST[code]:
             raise RuntimeError(f"{name} is out of bounds for {cpp_type_text(code)}")
         if v > <double>(<int64_t>1 << DIGITS[code]) or v < -<double>(<int64_t>1 << DIGITS[code]):
-            from tensorrt_lite._warn import warn
+            from tensorrt_lite._C.core.warning import warn
             warn(
                 f"{name} is out of bounds [-(2^{DIGITS[code]}), 2^{DIGITS[code]}]. Due to precision limitations {cpp_type_text(code)} can support discrete uniform "
                 "distribution only within this range. This warning will become an error in version 1.7 release, please fix the code in advance")

@@ -103,7 +103,7 @@ cdef TensorBase meta_mean(reduce_call* call, str name, TensorBase self, const Di
     if category[target] < CAT_FLOAT:
         raise hinted("float result", RuntimeError(f"mean(): could not infer output dtype. {'Input' if dtype < 0 else 'Optional'} dtype must be either a floating point or complex dtype. Got: {dtype_text(target)}"))
     if mode == OUT and dim != NULL and category[target] == CAT_COMPLEX and category[out.dtype] == CAT_FLOAT:
-        from tensorrt_lite._warn import warn
+        from tensorrt_lite._C.core.warning import warn
         warn("Casting complex values to real discards the imaginary part")
         result = meta_mean(call, name, self, dim, keepdim, dtype, None, FRESH)
         if result.numel:
@@ -306,7 +306,7 @@ cdef object moments(object input, object dim, object unbiased, object correction
     r = op_var_kernel(self, dims, c, keepdim, root, None if out is None else <TensorBase>out, FRESH if out is None else OUT)
     reduced = self.numel // (<TensorBase>r).numel if isinstance(r, TensorBase) and (<TensorBase>r).numel else 0
     if reduced <= c and self.device_type != DEV_META:
-        from tensorrt_lite._warn import warn
+        from tensorrt_lite._C.core.warning import warn
         warn(f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input numel divided by output numel).")
     if out is not None:
         bump_version(<TensorBase>out)

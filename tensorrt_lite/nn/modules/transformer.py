@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import tensorrt_lite as trt
-from tensorrt_lite._warn import warn
+from tensorrt_lite._C.core.warning import warn
 from tensorrt_lite.backends import mha
 
 from .. import functional as F
