@@ -12,13 +12,14 @@ enum { GRID_BLOCK = 64, GRID_TAPS = 16 };
 static i64 resize_room(const ResizeRule *r)
 {
     double scale = r->align_corners ? (r->out > 1 ? (double)(r->in - 1) / (r->out - 1) : 0) : r->scale > 0 ? 1.0 / r->scale : (double)r->in / r->out;
-    double reach = 2 * (scale > 1 ? scale : 1);
+    double reach = (r->kind == RESIZE_LANCZOS ? 3 : 2) * (scale > 1 ? scale : 1);
     return r->antialias ? (2 * reach + 3 < r->in + 4 ? (i64)(2 * reach) + 4 : r->in + 4) : 4;
 }
 
 #define REAL float
 #define F(name) name##_f32
 #define F_FLOOR floorf
+#define F_SIN sinf
 #define F_NEARBY nearbyintf
 #ifdef __AVX2__
 #include <immintrin.h>
@@ -34,6 +35,7 @@ static i64 resize_room(const ResizeRule *r)
 #define REAL double
 #define F(name) name##_f64
 #define F_FLOOR floor
+#define F_SIN sin
 #define F_NEARBY nearbyint
 #include "resize_real.h"
 

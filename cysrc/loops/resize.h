@@ -3,7 +3,7 @@
 #define TRT_RESIZE_H
 #include <stdint.h>
 
-enum { RESIZE_NEAREST, RESIZE_NEAREST_EXACT, RESIZE_LINEAR, RESIZE_CUBIC };
+enum { RESIZE_NEAREST, RESIZE_NEAREST_EXACT, RESIZE_LINEAR, RESIZE_CUBIC, RESIZE_LANCZOS };
 
 /* One dimension as a sparse matrix: result i is the sum over k in [start[i], start[i + 1]) of weight[k] * source[index[k]].
  * Weights are of the kernel's type of arithmetic (float, double); used marks the sources that occur; span is the largest

@@ -8,6 +8,15 @@ INL REAL F(cubic)(REAL x, REAL a)
     return x < 1 ? ((a + 2) * x - (a + 3)) * x * x + 1 : x < 2 ? (((x - 5) * x + 8) * x - 4) * a : 0;
 }
 
+/* sinc(x) * sinc(x / 3) */
+INL REAL F(lanczos)(REAL x)
+{
+    REAL angle = (REAL)3.14159265358979323846 * x;
+    if (x == 0)
+        return 1;
+    return x > -3 && x < 3 ? F_SIN(angle) / angle * (F_SIN(angle / 3) / (angle / 3)) : 0;
+}
+
 /* The source that a coordinate lies in: whatever the scale (given numbers may be anything), one that exists. */
 INL i64 F(inside)(REAL x, i64 in)
 {
@@ -31,14 +40,15 @@ static i64 F(taps)(const ResizeRule *r, i64 i, i32 *index, REAL *weight)
         return 1;
     }
     if (r->antialias) {
-        REAL reach = r->kind == RESIZE_LINEAR ? 1 : 2, support = scale >= 1 ? reach * scale : reach;
+        REAL reach = r->kind == RESIZE_LINEAR ? 1 : r->kind == RESIZE_CUBIC ? 2 : 3, support = scale >= 1 ? reach * scale : reach;
         REAL centre = scale * (i + (REAL)0.5), inverse = scale >= 1 ? 1 / scale : 1, total = 0;
         i64 first = (i64)(centre - support + (REAL)0.5), last = (i64)(centre + support + (REAL)0.5), m = 0;
         first = first > 0 ? first : 0;
         last = last < in ? last : in;
         for (i64 j = first; j < last; j++, m++) {
             REAL x = (j - centre + (REAL)0.5) * inverse, distance = x < 0 ? -x : x;
-            weight[m] = r->kind == RESIZE_LINEAR ? (distance < 1 ? 1 - distance : 0) : F(cubic)(x, (REAL)-0.5);
+            weight[m] = r->kind == RESIZE_LINEAR ? (distance < 1 ? 1 - distance : 0)
+                      : r->kind == RESIZE_CUBIC ? F(cubic)(x, (REAL)-0.5) : F(lanczos)(x);
             index[m] = (i32)j;
             total += weight[m];
         }

@@ -224,3 +224,43 @@ def test_second_derivatives_of_grids():
                         second = lib.autograd.grad(first[0].cos().sum() + first[1].sin().sum(), leaves, allow_unused=True)
                         found.append((first, second))
                     same(found[1], found[0], f"{n} {mode} {padding} {corners}", 1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("given", [{"size": (3, 4)}, {"size": (9, 10)}, {"size": (1, 7)}, {"size": (40, 3)}, {"scale_factor": 0.4}, {"scale_factor": (1.7, 0.3)},
+                                   {"scale_factor": 0.5, "recompute_scale_factor": True}])  # fmt: skip
+@pytest.mark.parametrize("shape", [(2, 3, 12, 13), (1, 1, 5, 7), (1, 4, 64, 50)])
+def test_lanczos_is_pytorchs_with_its_gradient(shape, given, dtype):
+    x = torch.randn(shape, dtype=getattr(torch, dtype))
+    results = []
+    for library, values in ((torch, x.clone().requires_grad_()), (trt, trt.tensor(x.numpy()).requires_grad_())):
+        y = library.nn.functional.interpolate(values, mode="lanczos", antialias=True, **given)
+        (y * y).sum().backward()
+        results.append((y.detach().numpy(), values.grad.numpy()))
+    for found, expected in zip(results[1], results[0], strict=True):
+        assert found.shape == expected.shape
+        assert abs(found - expected).max() <= (2e-5 if dtype == "float32" else 1e-12) * max(1, abs(expected).max())
+
+
+def test_lanczos_of_bytes_and_channels_last():
+    x = torch.randint(0, 256, (2, 3, 30, 41), dtype=torch.uint8)
+    for theirs in (x, x.contiguous(memory_format=torch.channels_last)):
+        mine = trt.tensor(x.numpy())
+        mine = mine.contiguous(memory_format=trt.channels_last) if theirs is not x else mine
+        for size in ((13, 17), (50, 45)):
+            found = trt.nn.functional.interpolate(mine, size, mode="lanczos", antialias=True).numpy().astype(int)
+            expected = torch.nn.functional.interpolate(theirs, size, mode="lanczos", antialias=True).numpy().astype(int)
+            assert abs(found - expected).max() <= 1
+    real = x.float().contiguous(memory_format=torch.channels_last)
+    found = trt.nn.functional.interpolate(trt.tensor(x.numpy()).float().contiguous(memory_format=trt.channels_last), (13, 50), mode="lanczos", antialias=True)
+    assert abs(found.numpy() - torch.nn.functional.interpolate(real, (13, 50), mode="lanczos", antialias=True).numpy()).max() < 1e-2
+
+
+def test_lanczos_refuses_what_pytorchs_refuses():
+    for library in (torch, trt):
+        image = library.ones(1, 1, 4, 4)
+        for given, message in (({}, "requires antialias=True"), ({"antialias": True, "align_corners": True}, "does not support align_corners=True")):
+            with pytest.raises(ValueError, match=message):
+                library.nn.functional.interpolate(image, (2, 2), mode="lanczos", **given)
+        with pytest.raises(ValueError, match="requires a 4-D tensor"):
+            library.nn.functional.interpolate(library.ones(1, 1, 4), 2, mode="lanczos", antialias=True)

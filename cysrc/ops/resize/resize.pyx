@@ -10,6 +10,7 @@ cdef extern from "resize.h" nogil:
         RESIZE_NEAREST_EXACT
         RESIZE_LINEAR
         RESIZE_CUBIC
+        RESIZE_LANCZOS
         GRID_BILINEAR
         GRID_NEAREST
         GRID_BICUBIC
@@ -531,6 +532,7 @@ for _n, _linear in ((1, "linear"), (2, "bilinear"), (3, "trilinear")):
     ):
         globals()[_name] = _upsampler(_name, _n, _kind, _corners, _antialias)
         WITHOUT_ROW[_name] = ""
-for _name, _kind, _antialias in (("upsample_bicubic2d", RESIZE_CUBIC, False), ("_upsample_bilinear2d_aa", RESIZE_LINEAR, True), ("_upsample_bicubic2d_aa", RESIZE_CUBIC, True)):
+for _name, _kind, _antialias in (("upsample_bicubic2d", RESIZE_CUBIC, False), ("_upsample_bilinear2d_aa", RESIZE_LINEAR, True), ("_upsample_bicubic2d_aa", RESIZE_CUBIC, True),
+                                 ("_upsample_lanczos2d_aa", RESIZE_LANCZOS, True)):
     globals()[_name] = _upsampler(_name, 2, _kind, True, _antialias)
     WITHOUT_ROW[_name] = ""

@@ -41,7 +41,7 @@ def interpolate(
 ) -> Tensor:
     """Resizes the spatial dimensions of input (N, C, *) to `size` or by `scale_factor`.
 
-    mode: nearest, nearest-exact, linear (3-D), bilinear and bicubic (4-D), trilinear (5-D), area. Raises ValueError
+    mode: nearest, nearest-exact, linear (3-D), bilinear, bicubic and lanczos (4-D), trilinear (5-D), area. Raises ValueError
     for a wrong combination of arguments, NotImplementedError for a mode that the number of dimensions rules out.
     """
     if mode in _NO_ALIGN:
@@ -76,8 +76,8 @@ def interpolate(
     if factors is not None and (mode == "area" or recompute_scale_factor):
         output_size = [math.floor(float(s) * f) for s, f in zip(input.shape[2:], factors, strict=True)]
         factors = None
-    if antialias and not (mode in ("bilinear", "bicubic") and input.ndim == 4):
-        raise ValueError("Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input")
+    if antialias and not (mode in ("bilinear", "bicubic", "lanczos") and input.ndim == 4):
+        raise ValueError("Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D tensor as input")
     if not 3 <= input.dim() <= 5:
         raise NotImplementedError(
             f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.dim()}D) for the modes: nearest | "
@@ -96,6 +96,14 @@ def _resample(input: Any, n: int, mode: str, output_size: Any, factors: Any, ali
     if mode == "area":
         op = (_ops.adaptive_avg_pool1d, _ops.adaptive_avg_pool2d, _ops.adaptive_avg_pool3d)[n - 1]
         return op(input, output_size)
+    if mode == "lanczos" and n == 2:
+        if align_corners:
+            raise ValueError("Lanczos mode does not support align_corners=True")
+        if not antialias:
+            raise ValueError("Lanczos mode requires antialias=True")
+        if input.device.type not in ("cpu", "meta"):
+            raise NotImplementedError(f"Could not run 'aten::_upsample_lanczos2d_aa' with arguments from the '{input.device.type.upper()}' backend.")
+        return _ops._upsample_lanczos2d_aa(input, output_size, False, factors)
     if mode == "bicubic" and n == 2:
         op = _ops._upsample_bicubic2d_aa if antialias else _ops.upsample_bicubic2d
         return op(input, output_size, align_corners, factors)
