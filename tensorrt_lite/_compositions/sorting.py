@@ -172,6 +172,9 @@ def bincount(input: Any, weights: Any = None, minlength: Any = 0) -> Tensor:
     return without_derivative(counts.float() if weights is not None and weights.dtype == _float32 else counts, "aten::bincount", (weights,))
 
 
+_COUNTED_AT_ONCE = 1 << 15
+
+
 def _check_range(name: str, low: float, high: float) -> None:
     if not (-1e400 < low < 1e400 and -1e400 < high < 1e400):
         raise RuntimeError(f"torch.{name}: range of [{low}, {high}] is not finite")
@@ -199,8 +202,14 @@ def histc(input: Any, bins: Any = 100, min: Any = 0, max: Any = 0, *, out: Any =
     if low == high:
         low, high = low - 1, high + 1
     edges = _ops.linspace(low, high, n + 1, dtype=_float64, device=x.device)
-    numbers = _number_bins(_ops.zeros(x.numel(), dtype=_int64, device=x.device), x, edges, True, False)
-    return deliver_unrecorded("histc", _count_numbers(numbers, None, n).to(x.dtype), out)
+    # on the CPU block by block: each element's number of a bin stays in a cache, and scratch memory does not grow with the data
+    blocks = x.reshape(-1).split(_COUNTED_AT_ONCE) if x.is_cpu and _COUNTED_AT_ONCE < x.numel() > n else (x,)
+    counts = None
+    for block in blocks:
+        numbers = _number_bins(_ops.zeros(block.numel(), dtype=_int64, device=x.device), block, edges, True, False)
+        now = _count_numbers(numbers, None, n)
+        counts = now if counts is None else counts.add_(now)
+    return deliver_unrecorded("histc", counts.to(x.dtype), out)
 
 
 def _histogram_edges(x: Any, bins: Any, range: Any, name: str, dimension: int) -> tuple[Any, bool]:

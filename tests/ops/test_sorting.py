@@ -254,6 +254,9 @@ def test_histograms():
     x = torch.randn(1000, generator=torch.Generator().manual_seed(3))
     for args in ((), (10,), (7, -1, 2), (5, 3.0, 3.0)):
         same(ours(x).histc(*args), x.histc(*args))
+    many = torch.linspace(-3, 5, 200_003, dtype=torch.float64)  # several blocks, the last of them shorter
+    same(ours(many).histc(7), many.histc(7))
+    same(ours(many.reshape(1, -1)[:, ::3]).histc(50, -1, 1), many[::3].histc(50, -1, 1))
     w = torch.rand(1000, generator=torch.Generator().manual_seed(4))
     edges = torch.tensor([-3.0, -1.0, 0.0, 0.5, 4.0])
     for options in ({}, {"density": True}, {"weight": w}):
