@@ -662,7 +662,7 @@ _SYMBOL_METHODS = {
     "__eq__": "eq", "__ne__": "ne", "__lt__": "lt", "__le__": "le", "__gt__": "gt", "__ge__": "ge",
 }  # fmt: skip
 # Symbols that are the method itself under a second name, as PyTorch's: tables that overrides look up find them under both.
-_SAME_METHODS = {"__neg__": "neg", "__pos__": "positive", "__abs__": "abs", "__rdiv__": "__rtruediv__"}
+_SAME_METHODS = {"__neg__": "neg", "__pos__": "positive", "__abs__": "abs", "__rtruediv__": "__rdiv__"}
 
 
 def _attach() -> None:

@@ -125,7 +125,7 @@ def test_a_mode_sees_factories_functions_methods_symbols_and_properties():
         F.relu(x)
         trt.tensor([1.0])
         trt.randn(2), trt.arange(3)
-    expected = "zeros Tensor.add Tensor.grad.__set__ Tensor.shape.__get__ Tensor.T.__get__ Tensor.__getitem__ Tensor.neg Tensor.__rtruediv__ Tensor.__eq__"
+    expected = "zeros Tensor.add Tensor.grad.__set__ Tensor.shape.__get__ Tensor.T.__get__ Tensor.__getitem__ Tensor.neg Tensor.__rdiv__ Tensor.__eq__"
     assert log.names == [*expected.split(), "Tensor.add_", "nn.functional.relu", "tensor", "randn", "arange"]
 
 

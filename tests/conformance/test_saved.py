@@ -23,6 +23,7 @@ REFUSES_MORE = {
     "nn.functional.batch_norm": "keeps an input without elements",
     "frexp": "keeps the input in place of the exponent",
     **dict.fromkeys(("masked.cumsum", "masked.cumprod", "masked.var", "masked.std"), "keep the mask as given, PyTorch its opposite or numbers made of it"),
+    "nn.functional.linear_cross_entropy.chunked": "keeps the inputs, where PyTorch keeps their gradients and has none of second order",
     "special.ndtr": "keeps the input, where PyTorch keeps a multiple of it",
 }
 # Calls that keep more bytes than PyTorch's, in all or beside inputs and outputs.

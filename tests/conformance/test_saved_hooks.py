@@ -29,6 +29,7 @@ PACKS_MORE = {
     "cross": "made of products and rolls",
     "linalg.cond": "made of smaller operators",
     "linalg.cross": "as cross",
+    "nn.functional.linear_cross_entropy.chunked": "inputs and chunks' results; PyTorch computes gradients in the forward pass and has none of second order",
     "logcumsumexp": "the partial sums of a logarithmic number of passes",
     "nn.functional.cosine_similarity": "made of smaller operators",
     "nn.functional.glu": "both halves",
