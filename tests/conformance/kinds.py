@@ -519,6 +519,8 @@ def applies(op: OpInfo, kind: str) -> bool:
         return differentiable and (kind == "grad" or op.supports_gradgrad)
     if kind == "forward_ad":
         return op.supports_autograd and op.supports_dtype(torch.float64, "cpu")
+    if kind == "dispatch":
+        return op.supports_dtype(torch.float64, "cpu") or applies(op, "grad")
     if kind == "autocast":
         return op.supports_dtype(torch.float32, "cpu")
     if kind == "errors":

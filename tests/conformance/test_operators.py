@@ -31,6 +31,4 @@ def test_agrees_with_pytorch(name: str, kind: str) -> None:
         pytest.skip(report.failures[0])
     described = "\n  ".join(report.failures)
     assert report.status == "ok", f"{name} {kind}: {report.text()}\n  {described}"
-    if kind in ("dispatch", "autocast") and report.status == "ok" and not report.total:
-        pytest.skip("no sample has a floating-point tensor")
     assert report.total > 0, f"{name} {kind}: no samples"
