@@ -20,6 +20,7 @@ from tensorrt_lite._C.core.storage import Storage as UntypedStorage  # noqa: F40
 from tensorrt_lite._C.core.storage import _set_device_loader
 from tensorrt_lite._C.core.storage import exported as _exported
 from tensorrt_lite._C.core.tensor import TensorBase, _register_types, _set_constructor, attributes_of
+from tensorrt_lite._C.core.warning import warn_once as _warn_once
 from tensorrt_lite._size import Size
 
 
@@ -57,16 +58,14 @@ _dlpack_core._set_reader(_read_dlpack, _current_stream)
 
 def _warn_of_transpose(name: str, dim: int) -> None:
     """PyTorch's warning, once in a process, of `x.T` and the like of tensors that aren't matrices."""
-    from tensorrt_lite._C.core.warning import warn_once
-
     if dim:
-        warn_once(
+        _warn_once(
             "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw an error in a future release. "
             "Consider `x.mT` to transpose batches of matrices or `x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor."
         )
     else:
         instead = "Consider using x.conj()." if "H" in name else "This function is the identity in these cases."
-        warn_once(f"Tensor.{name} is deprecated on 0-D tensors. {instead}")
+        _warn_once(f"Tensor.{name} is deprecated on 0-D tensors. {instead}")
 
 
 def _rebuild_tensor(data: bytes, dtype, size, stride, requires_grad: bool, device=None):

@@ -46,12 +46,14 @@ cdef extern from *:
       Py_DECREF(tensor);
       return done;
     }
-    static void trt_construct_by(PyTypeObject* base, PyObject* constructor) {
-      if (constructor) Py_XSETREF(trt_constructor, Py_NewRef(constructor));
-      else trt_bare_tensor = base->tp_new, base->tp_new = trt_new_tensor;
+    static void trt_take_new(PyTypeObject* base) {
+      trt_bare_tensor = base->tp_new;
+      base->tp_new = trt_new_tensor;
     }
+    static void trt_construct_by(PyObject* constructor) { Py_XSETREF(trt_constructor, Py_NewRef(constructor)); }
     """
-    void trt_construct_by(PyTypeObject* base, PyObject* constructor)
+    void trt_take_new(PyTypeObject* base)
+    void trt_construct_by(PyObject* constructor)
 
 cdef extern from *:
     """
@@ -159,13 +161,13 @@ cdef class TensorBase:
         Py_CLEAR(self.attributes)
 
 
-trt_construct_by(<PyTypeObject*>TensorBase, NULL)
+trt_take_new(<PyTypeObject*>TensorBase)
 
 
 def _set_constructor(constructor):
     """The function of (bare tensor, arguments, keyword arguments or None) that a call of the class Tensor with arguments runs; called once by the package.
     It fills the tensor, or returns another in its place."""
-    trt_construct_by(<PyTypeObject*>TensorBase, <PyObject*>constructor)
+    trt_construct_by(<PyObject*>constructor)
 
 
 cdef int _give_dict() except -1:

@@ -203,7 +203,8 @@ def histc(input: Any, bins: Any = 100, min: Any = 0, max: Any = 0, *, out: Any =
         low, high = low - 1, high + 1
     edges = _ops.linspace(low, high, n + 1, dtype=_float64, device=x.device)
     # on the CPU block by block: each element's number of a bin stays in a cache, and scratch memory does not grow with the data
-    blocks = x.reshape(-1).split(_COUNTED_AT_ONCE) if x.is_cpu and _COUNTED_AT_ONCE < x.numel() > n else (x,)
+    at_once = builtins.max(_COUNTED_AT_ONCE, n)
+    blocks = x.reshape(-1).split(at_once) if x.is_cpu and x.numel() > at_once else (x,)
     counts = None
     for block in blocks:
         numbers = _number_bins(_ops.zeros(block.numel(), dtype=_int64, device=x.device), block, edges, True, False)
