@@ -288,7 +288,6 @@ cdef object moments(object input, object dim, object unbiased, object correction
     cdef const Dims* dims = NULL
     cdef double c
     cdef TensorBase self
-    cdef int64_t reduced
     if isinstance(dim, bool):
         # var(input, unbiased)
         unbiased, dim = dim, None
@@ -304,8 +303,7 @@ cdef object moments(object input, object dim, object unbiased, object correction
     if out is not None:
         check_out(out, name)
     r = op_var_kernel(self, dims, c, keepdim, root, None if out is None else <TensorBase>out, FRESH if out is None else OUT)
-    reduced = self.numel // (<TensorBase>r).numel if isinstance(r, TensorBase) and (<TensorBase>r).numel else 0
-    if reduced <= c and self.device_type != DEV_META:
+    if isinstance(r, TensorBase) and self.numel <= c * (<TensorBase>r).numel and self.device_type != DEV_META:
         from tensorrt_lite._C.core.warning import warn
         warn(f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input numel divided by output numel).")
     if out is not None:
