@@ -70,6 +70,275 @@ INL lanes_f32 poly_exp2_half_lanes_f32(lanes_f32 x, lanes_f32 square)
     return p;
 }
 
+INL lanes_f32 poly_exp_step_lanes_f32(lanes_f32 x, lanes_f32 square)
+{
+    lanes_f32 p = FMA(ALL_f32(0x1.55559c0000000p-3f), x, ALL_f32(0x1.0002200000000p-1f));
+    return p;
+}
+
+static const f32 exp_steps_f32[16] __attribute__((aligned(64))) = {
+
+        0x1.0000000000000p+0f, 0x1.0b55860000000p+0f, 0x1.172b840000000p+0f, 0x1.2387a60000000p+0f, 0x1.306fe00000000p+0f, 0x1.3dea640000000p+0f, 0x1.4bfdae0000000p+0f, 0x1.5ab07e0000000p+0f,
+        0x1.6a09e60000000p+0f, 0x1.7a11480000000p+0f, 0x1.8ace540000000p+0f, 0x1.9c49180000000p+0f, 0x1.ae89fa0000000p+0f, 0x1.c199be0000000p+0f, 0x1.d5818e0000000p+0f, 0x1.ea4afa0000000p+0f,
+
+};
+
+INL lanes_f64 poly_exp_step_lanes_f64(lanes_f64 x, lanes_f64 square)
+{
+    lanes_f64 p = ALL_f64(0x1.6c14cc02fe9f5p-10);
+    p = FMA(p, square, FMA(ALL_f64(0x1.11123b4037fbcp-7), x, ALL_f64(0x1.55555558f70e5p-5)));
+    p = FMA(p, square, FMA(ALL_f64(0x1.555555548ec93p-3), x, ALL_f64(0x1.fffffffffffb9p-2)));
+    return p;
+}
+
+static const f64 exp_steps_f64[16] __attribute__((aligned(64))) = {
+
+        0x1.0000000000000p+0, 0x1.0b5586cf9890fp+0, 0x1.172b83c7d517bp+0, 0x1.2387a6e756238p+0, 0x1.306fe0a31b715p+0, 0x1.3dea64c123422p+0, 0x1.4bfdad5362a27p+0, 0x1.5ab07dd485429p+0,
+        0x1.6a09e667f3bcdp+0, 0x1.7a11473eb0187p+0, 0x1.8ace5422aa0dbp+0, 0x1.9c49182a3f090p+0, 0x1.ae89f995ad3adp+0, 0x1.c199bdd85529cp+0, 0x1.d5818dcfba487p+0, 0x1.ea4afa2a490dap+0,
+
+};
+
+INL lanes_f32 poly_sine_rest_lanes_f32(lanes_f32 x, lanes_f32 square)
+{
+    lanes_f32 p = ALL_f32(-0x1.9fabc80000000p-13f);
+    p = FMA(p, square, FMA(ALL_f32(0x1.1111080000000p-7f), x, ALL_f32(-0x1.5555560000000p-3f)));
+    return p;
+}
+
+INL lanes_f32 poly_cosine_rest_lanes_f32(lanes_f32 x, lanes_f32 square)
+{
+    lanes_f32 p = ALL_f32(-0x1.6b9ac60000000p-10f);
+    p = FMA(p, square, FMA(ALL_f32(0x1.5555400000000p-5f), x, ALL_f32(-0x1.0000000000000p-1f)));
+    return p;
+}
+
+static const f32 sines_f32[16] __attribute__((aligned(64))) = {
+
+        0x0.0p+0f, 0x1.87de2a0000000p-2f, 0x1.6a09e60000000p-1f, 0x1.d906bc0000000p-1f, 0x1.0000000000000p+0f, 0x1.d906bc0000000p-1f, 0x1.6a09e60000000p-1f, 0x1.87de2a0000000p-2f,
+        0x0.0p+0f, -0x1.87de2a0000000p-2f, -0x1.6a09e60000000p-1f, -0x1.d906bc0000000p-1f, -0x1.0000000000000p+0f, -0x1.d906bc0000000p-1f, -0x1.6a09e60000000p-1f, -0x1.87de2a0000000p-2f,
+
+};
+
+INL lanes_f64 poly_sine_rest_lanes_f64(lanes_f64 x, lanes_f64 square)
+{
+    lanes_f64 p = FMA(ALL_f64(0x1.60eaaff28d2a7p-33), x, ALL_f64(-0x1.ae64507362587p-26));
+    p = FMA(p, square, FMA(ALL_f64(0x1.71de3a551ca6dp-19), x, ALL_f64(-0x1.a01a01a019fd7p-13)));
+    p = FMA(p, square, FMA(ALL_f64(0x1.1111111111111p-7), x, ALL_f64(-0x1.5555555555555p-3)));
+    return p;
+}
+
+INL lanes_f64 poly_cosine_rest_lanes_f64(lanes_f64 x, lanes_f64 square)
+{
+    lanes_f64 p = FMA(ALL_f64(0x1.1eb7795c3faf5p-29), x, ALL_f64(-0x1.27e4f5cc6b5e4p-22));
+    p = FMA(p, square, FMA(ALL_f64(0x1.a01a019f8464bp-16), x, ALL_f64(-0x1.6c16c16c16b9ap-10)));
+    p = FMA(p, square, FMA(ALL_f64(0x1.5555555555555p-5), x, ALL_f64(-0x1.0000000000000p-1)));
+    return p;
+}
+
+static const f64 sines_f64[16] __attribute__((aligned(64))) = {
+
+        0x0.0p+0, 0x1.87de2a6aea963p-2, 0x1.6a09e667f3bcdp-1, 0x1.d906bcf328d46p-1, 0x1.0000000000000p+0, 0x1.d906bcf328d46p-1, 0x1.6a09e667f3bcdp-1, 0x1.87de2a6aea963p-2,
+        0x0.0p+0, -0x1.87de2a6aea963p-2, -0x1.6a09e667f3bcdp-1, -0x1.d906bcf328d46p-1, -0x1.0000000000000p+0, -0x1.d906bcf328d46p-1, -0x1.6a09e667f3bcdp-1, -0x1.87de2a6aea963p-2,
+
+};
+
+static const f32 log_factors_f32[16] __attribute__((aligned(64))) = {
+
+        0x1.0000000000000p+0f, 0x1.d3e2020000000p-1f, 0x1.baa4620000000p-1f, 0x1.a43a420000000p-1f, 0x1.8f97080000000p-1f, 0x1.7d0a740000000p-1f, 0x1.6c4b520000000p-1f, 0x1.5c64620000000p-1f,
+        0x1.4e56820000000p+0f, 0x1.41525a0000000p+0f, 0x1.3507a80000000p+0f, 0x1.29cbe20000000p+0f, 0x1.1f73400000000p+0f, 0x1.159aae0000000p+0f, 0x1.0cadcc0000000p+0f, 0x1.0000000000000p+0f,
+
+};
+
+static const f32 log_values_f32[16] __attribute__((aligned(64))) = {
+
+        0x0.0p+0f, 0x1.7113b80000000p-4f, 0x1.2a1cf40000000p-3f, 0x1.9489ae0000000p-3f, 0x1.fbab7e0000000p-3f, 0x1.2e82140000000p-2f, 0x1.5c88100000000p-2f, 0x1.8a3c640000000p-2f,
+        -0x1.1161d60000000p-2f, -0x1.d1707a0000000p-3f, -0x1.818ec80000000p-3f, -0x1.35b9760000000p-3f, -0x1.da9cc60000000p-4f, -0x1.4bda8e0000000p-4f, -0x1.8bff520000000p-5f, 0x0.0p+0f,
+
+};
+
+INL lanes_f32 poly_log_rest_lanes_f32(lanes_f32 x, lanes_f32 square)
+{
+    lanes_f32 p = ALL_f32(-0x1.3de5460000000p-3f);
+    p = FMA(p, square, FMA(ALL_f32(0x1.99be820000000p-3f), x, ALL_f32(-0x1.0004ec0000000p-2f)));
+    p = FMA(p, square, FMA(ALL_f32(0x1.55555a0000000p-2f), x, ALL_f32(-0x1.0000000000000p-1f)));
+    return p;
+}
+
+static const f64 log_factors_f64[16] __attribute__((aligned(64))) = {
+
+        0x1.0000000000000p+0, 0x1.d436f1d41d41dp-1, 0x1.ba92414c1bad0p-1, 0x1.a43ce1a41a41ap-1, 0x1.8f8328f9c18fap-1, 0x1.7d015417d05f4p-1, 0x1.6c1b616c16c17p-1, 0x1.5ccb62b931057p-1,
+        0x1.4e47c272f0539p+0, 0x1.414cf94141414p+0, 0x1.3519cfb2b78c1p+0, 0x1.29d9229e4129ep+0, 0x1.1f7307dc11f70p+0, 0x1.159efdf75270dp+0, 0x1.0c8c4cfbcda3bp+0, 0x1.0000000000000p+0,
+
+};
+
+static const f64 log_values_f64[16] __attribute__((aligned(64))) = {
+
+        0x0.0p+0, 0x1.6e2c6ad8d9a68p-4, 0x1.2a70d52591618p-3, 0x1.947ce4c3a9c15p-3, 0x1.fc1158d2eef99p-3, 0x1.2e9a99c161e39p-2, 0x1.5d0eda0aa6ef4p-2, 0x1.890dd152c17c9p-2,
+        -0x1.1134a95c5e21ap-2, -0x1.d14e32c98c238p-3, -0x1.820715a587349p-3, -0x1.3614979feafe5p-3, -0x1.da99a60847704p-4, -0x1.4c1a2e5362533p-4, -0x1.8801c6b04e3f0p-5, 0x0.0p+0,
+
+};
+
+INL lanes_f64 poly_log_rest_lanes_f64(lanes_f64 x, lanes_f64 square)
+{
+    lanes_f64 p = ALL_f64(-0x1.69026e6d4bca9p-4);
+    p = FMA(p, square, FMA(ALL_f64(0x1.c601ee6fa6e34p-4), x, ALL_f64(-0x1.000d46a778d28p-3)));
+    p = FMA(p, square, FMA(ALL_f64(0x1.2492d0ce9af59p-3), x, ALL_f64(-0x1.5555532f4c60dp-3)));
+    p = FMA(p, square, FMA(ALL_f64(0x1.9999997ca79dap-3), x, ALL_f64(-0x1.000000000e222p-2)));
+    p = FMA(p, square, FMA(ALL_f64(0x1.55555555562f0p-2), x, ALL_f64(-0x1.ffffffffffffdp-2)));
+    return p;
+}
+
+static const f32 log2_factors_f32[16] __attribute__((aligned(64))) = {
+
+        0x1.0000000000000p+0f, 0x1.d45a620000000p-1f, 0x1.baf4d20000000p-1f, 0x1.a44fe20000000p-1f, 0x1.8f97580000000p-1f, 0x1.7cff140000000p-1f, 0x1.6bfe920000000p-1f, 0x1.5ca6b20000000p-1f,
+        0x1.4e51b20000000p+0f, 0x1.4144e20000000p+0f, 0x1.353b880000000p+0f, 0x1.29c98a0000000p+0f, 0x1.1f8cb00000000p+0f, 0x1.15af660000000p+0f, 0x1.0c8b840000000p+0f, 0x1.0000000000000p+0f,
+
+};
+
+static const f32 log2_values_f32[16] __attribute__((aligned(64))) = {
+
+        0x0.0p+0f, 0x1.0743d20000000p-3f, 0x1.abfd5c0000000p-3f, 0x1.2383f20000000p-2f, 0x1.6e33b00000000p-2f, 0x1.b499680000000p-2f, 0x1.f80a7c0000000p-2f, 0x1.1bd5040000000p-1f,
+        -0x1.8a52f40000000p-2f, -0x1.4f806a0000000p-2f, -0x1.1716ea0000000p-2f, -0x1.bebf420000000p-3f, -0x1.5761b40000000p-3f, -0x1.e07c7c0000000p-4f, -0x1.1ab4ac0000000p-4f, 0x0.0p+0f,
+
+};
+
+INL lanes_f32 poly_log2_rest_lanes_f32(lanes_f32 x, lanes_f32 square)
+{
+    lanes_f32 p = ALL_f32(-0x1.caa05e0000000p-3f);
+    p = FMA(p, square, FMA(ALL_f32(0x1.2791660000000p-2f), x, ALL_f32(-0x1.715b900000000p-2f)));
+    p = FMA(p, square, FMA(ALL_f32(0x1.ec70a40000000p-2f), x, ALL_f32(-0x1.7154760000000p-1f)));
+    return p;
+}
+
+static const f64 log2_factors_f64[16] __attribute__((aligned(64))) = {
+
+        0x1.0000000000000p+0, 0x1.d41171d41d41dp-1, 0x1.bafa614c1bad0p-1, 0x1.a409c1a41a41ap-1, 0x1.8fd308f9c18fap-1, 0x1.7cec8417d05f4p-1, 0x1.6bf6b16c16c17p-1, 0x1.5ca712b931057p-1,
+        0x1.4e7c7272f0539p+0, 0x1.414fb14141414p+0, 0x1.350f2fb2b78c1p+0, 0x1.29f82a9e4129ep+0, 0x1.1f52e7dc11f70p+0, 0x1.15a35df75270dp+0, 0x1.0c975cfbcda3bp+0, 0x1.0000000000000p+0,
+
+};
+
+static const f64 log2_values_f64[16] __attribute__((aligned(64))) = {
+
+        0x0.0p+0, 0x1.0910189978be0p-3, 0x1.abd846737c286p-3, 0x1.247a81d19300dp-2, 0x1.6d57118522c1fp-2, 0x1.b4e163599a555p-2, 0x1.f82a74e4e9212p-2, 0x1.1bd437144f769p-1,
+        -0x1.8b0fd2402b383p-2, -0x1.4fb21e12f639ep-2, -0x1.1643009acc6d5p-2, -0x1.c08dc0b086201p-3, -0x1.550fbf9768a61p-3, -0x1.df7c6dca749ccp-4, -0x1.1bb95a7374776p-4, 0x0.0p+0,
+
+};
+
+INL lanes_f64 poly_log2_rest_lanes_f64(lanes_f64 x, lanes_f64 square)
+{
+    lanes_f64 p = ALL_f64(-0x1.0469ce6a3d3aap-3);
+    p = FMA(p, square, FMA(ALL_f64(0x1.477f49946cfd7p-3), x, ALL_f64(-0x1.71679d8b6edcep-3)));
+    p = FMA(p, square, FMA(ALL_f64(0x1.a618266086e1dp-3), x, ALL_f64(-0x1.ec709aaa17de3p-3)));
+    p = FMA(p, square, FMA(ALL_f64(0x1.2776c4fa18937p-2), x, ALL_f64(-0x1.71547652cc93cp-2)));
+    p = FMA(p, square, FMA(ALL_f64(0x1.ec709dc3a179ep-2), x, ALL_f64(-0x1.71547652b82fcp-1)));
+    return p;
+}
+
+static const f32 log10_factors_f32[16] __attribute__((aligned(64))) = {
+
+        0x1.0000000000000p+0f, 0x1.d42ff20000000p-1f, 0x1.bab7f20000000p-1f, 0x1.a438d20000000p-1f, 0x1.8fa4280000000p-1f, 0x1.7d08c40000000p-1f, 0x1.6c15d20000000p-1f, 0x1.5cd0b20000000p-1f,
+        0x1.4e3fa20000000p+0f, 0x1.413e1a0000000p+0f, 0x1.350fc80000000p+0f, 0x1.29d95a0000000p+0f, 0x1.1f56480000000p+0f, 0x1.15b0c60000000p+0f, 0x1.0ca5940000000p+0f, 0x1.0000000000000p+0f,
+
+};
+
+static const f32 log10_values_f32[16] __attribute__((aligned(64))) = {
+
+        0x0.0p+0f, 0x1.3e43140000000p-5f, 0x1.02a1740000000p-4f, 0x1.5f669e0000000p-4f, 0x1.b8ba6e0000000p-4f, 0x1.06c5460000000p-3f, 0x1.2f3db20000000p-3f, 0x1.5559760000000p-3f,
+        -0x1.da70200000000p-4f, -0x1.93d6680000000p-4f, -0x1.4f12ea0000000p-4f, -0x1.0d56660000000p-4f, -0x1.9ad79e0000000p-5f, -0x1.2159b20000000p-5f, -0x1.571bd00000000p-6f, 0x0.0p+0f,
+
+};
+
+INL lanes_f32 poly_log10_rest_lanes_f32(lanes_f32 x, lanes_f32 square)
+{
+    lanes_f32 p = ALL_f32(-0x1.141ee20000000p-4f);
+    p = FMA(p, square, FMA(ALL_f32(0x1.63e6360000000p-4f), x, ALL_f32(-0x1.bcc03e0000000p-4f)));
+    p = FMA(p, square, FMA(ALL_f32(0x1.287a7a0000000p-3f), x, ALL_f32(-0x1.bcb7b00000000p-3f)));
+    return p;
+}
+
+static const f64 log10_factors_f64[16] __attribute__((aligned(64))) = {
+
+        0x1.0000000000000p+0, 0x1.d3e611d41d41dp-1, 0x1.bb05314c1bad0p-1, 0x1.a3f321a41a41ap-1, 0x1.8f8cc8f9c18fap-1, 0x1.7d371417d05f4p-1, 0x1.6be5d16c16c17p-1, 0x1.5c8622b931057p-1,
+        0x1.4e687272f0539p+0, 0x1.4137f94141414p+0, 0x1.35067fb2b78c1p+0, 0x1.29cd029e4129ep+0, 0x1.1f74e7dc11f70p+0, 0x1.159bd5f75270dp+0, 0x1.0c7824fbcda3bp+0, 0x1.0000000000000p+0,
+
+};
+
+static const f64 log10_values_f64[16] __attribute__((aligned(64))) = {
+
+        0x0.0p+0, 0x1.4074a14d6f5f4p-5, 0x1.016b2cb5ee084p-4, 0x1.608db7b659653p-4, 0x1.b922787cd977ep-4, 0x1.0659314c60b58p-3, 0x1.2fb2fde14dbffp-3, 0x1.5617a87e9c3a3p-3,
+        -0x1.db49495e04afep-4, -0x1.93b478cd57147p-4, -0x1.4edd7be2bfd05p-4, -0x1.0d0caf6a9f7a3p-4, -0x1.9c52b91e5ac8ap-5, -0x1.204d67b8ad3d4p-5, -0x1.52680aaf58b88p-6, 0x0.0p+0,
+
+};
+
+INL lanes_f64 poly_log10_rest_lanes_f64(lanes_f64 x, lanes_f64 square)
+{
+    lanes_f64 p = ALL_f64(-0x1.3991a126537e4p-5);
+    p = FMA(p, square, FMA(ALL_f64(0x1.8a588fb214e13p-5), x, ALL_f64(-0x1.bccec163992ccp-5)));
+    p = FMA(p, square, FMA(ALL_f64(0x1.fc4091c150260p-5), x, ALL_f64(-0x1.287a7459331b2p-4)));
+    p = FMA(p, square, FMA(ALL_f64(0x1.63c6275c00d27p-4), x, ALL_f64(-0x1.bcb7b15286de3p-4)));
+    p = FMA(p, square, FMA(ALL_f64(0x1.287a7636f4f30p-3), x, ALL_f64(-0x1.bcb7b1526e50bp-3)));
+    return p;
+}
+
+static const f64 erf_pieces_f64[14][16] __attribute__((aligned(64))) = {
+    {
+        0x0.0p+0, 0x1.20000b2000000p-1, 0x1.dffff40000000p-1, 0x1.5000056400000p+0, 0x1.b000079000000p+0, 0x1.07ffff8000000p+1, 0x1.37fffea000000p+1, 0x1.67fffeae00000p+1,
+        0x1.97fffcb200000p+1, 0x1.c80003c200000p+1, 0x1.f7ffff8c00000p+1, 0x1.13fffe0c00000p+2, 0x1.2bfffed200000p+2, 0x1.43fffe0c00000p+2, 0x1.5bfffe0c00000p+2, 0x1.73fffe0c00000p+2,
+    },
+    {
+        0x0.0p+0, 0x1.25b8b1b1665dfp-1, 0x1.a15514774c567p-1, 0x1.df85ecb9e265ap-1, 0x1.f74a6e978a054p-1, 0x1.fe307f231acc5p-1, 0x1.ffb5bdf252e6dp-1, 0x1.fff6dee803feap-1,
+        0x1.ffff24367c4dfp-1, 0x1.fffff039fd54ap-1, 0x1.ffffff233edb8p-1, 0x1.fffffff6d1e2ep-1, 0x1.ffffffffb5be4p-1, 0x1.fffffffffe380p-1, 0x1.fffffffffff7bp-1, 0x1.ffffffffffffep-1,
+    },
+    {
+        0x1.06eba8214db66p-3, -0x1.6be2f0a5819d4p-3, -0x1.101ae1fa50cf1p-1, -0x1.98d2965ed98b3p-1, -0x1.de80d38435c6bp-1, -0x1.f7ca8f409cf60p-1, -0x1.fe7b45bb9ffa6p-1, -0x1.ffc9b8b195497p-1,
+        -0x1.fffa47716f82bp-1, -0x1.ffff8b7b3264cp-1, -0x1.fffff900a278ap-1, -0x1.ffffffaecb4f2p-1, -0x1.fffffffd38a6bp-1, -0x1.ffffffffeda06p-1, -0x1.ffffffffffa45p-1, -0x1.fffffffffffeap-1,
+    },
+    {
+        0x1.eda575f3baac4p-45, -0x1.d9a83e9d6461fp-2, -0x1.c1cd8d0beb13cp-2, -0x1.0ed7399f668d5p-2, -0x1.c434e071b807dp-4, -0x1.0ee388286d3d8p-5, -0x1.d9c3013e86bc1p-8, -0x1.315117f99a639p-10,
+        -0x1.23c4646bf971cp-13, -0x1.9f191fe4d1d34p-17, -0x1.b8d803e9ba2abp-21, -0x1.5e333823d3c00p-25, -0x1.a0ce560a7639bp-30, -0x1.7364143c1b623p-35, -0x1.d295cf1717c33p-41, 0x1.b8ff1136c5124p-46,
+    },
+    {
+        -0x1.812746b0569a6p-2, -0x1.9c4190de5b058p-4, 0x1.e4c97471ca555p-4, 0x1.5066ca456d324p-3, 0x1.a368641db2b6ap-4, 0x1.48b12bdb96edep-5, 0x1.6089944887abap-7, 0x1.0c24409f0a06ap-9,
+        0x1.26bf2c03ebe20p-12, 0x1.d98262558153bp-16, 0x1.17f9459a37006p-19, 0x1.e9e0d50e457fbp-24, 0x1.3e3842461cdffp-28, 0x1.33ce4e7319c3ap-33, 0x1.bc45e9f5a5636p-39, 0x1.df9fd5361e9e6p-45,
+    },
+    {
+        0x1.8623b5d8066f9p-32, 0x1.75beb9b0325b1p-3, 0x1.747e5328eb21ap-4, -0x1.419fe4455d212p-6, -0x1.96479fb4c30b8p-5, -0x1.f155b911421bdp-6, -0x1.5eb1d5493746dp-7, -0x1.4630202955deep-9,
+        -0x1.a51feef100984p-12, -0x1.8320b5baf5e12p-15, -0x1.013b0abd9390ep-18, -0x1.f2f775dcdc3a9p-23, -0x1.638baf3f3df91p-27, -0x1.920ce202bf72fp-32, -0x1.de6c5af1a3402p-36, -0x1.c5ea044d386bdp-37,
+    },
+    {
+        0x1.ce2f1f251b521p-4, -0x1.6411748cbda1ap-7, -0x1.1d1efea041482p-4, -0x1.3f415f142fbeep-5, 0x1.6982156f1ac47p-9, 0x1.aa2c0801a807ep-7, 0x1.d85503e79bdabp-8, 0x1.1e84dc3bc0914p-9,
+        0x1.c0828bed9df42p-12, 0x1.e0a178e21d56cp-15, 0x1.6b2466266471fp-18, 0x1.899e26016a2eap-22, 0x1.35756a6ef1868p-26, 0x1.63a4ea6538852p-31, 0x1.2c304ed2111c4p-36, 0x1.6c749515b76cbp-42,
+    },
+    {
+        0x1.3194c01744f22p-23, -0x1.7df87c914e6aep-5, -0x1.4766b46088cc0p-9, 0x1.6d1d748ec0d5fp-6, 0x1.7e872b4d0cc61p-7, -0x1.bbf7bd9ab177ap-11, -0x1.89771d5f6d55fp-9, -0x1.6b41925b1dc1dp-10,
+        -0x1.6c3de87fbcde3p-12, -0x1.d383d7f9ad5f3p-15, -0x1.9807821eb639bp-18, -0x1.f34b2b685b4d7p-22, -0x1.b43219dc06b2cp-26, 0x1.1f0910e1ce687p-29, 0x1.377881597a04dp-29, 0x1.a9403e6eaa093p-30,
+    },
+    {
+        -0x1.b832ba3a519d3p-6, 0x1.4a549cca95698p-7, 0x1.1a8187026791ep-6, 0x1.e376eae6794aap-11, -0x1.9be73514ad81fp-8, -0x1.5478e8fdacc88p-9, 0x1.88cdc1852b0d1p-12, 0x1.36edea143ec55p-11,
+        0x1.c1dd374a116a9p-13, 0x1.696d6eeecd267p-15, 0x1.74920e1c6c19cp-18, 0x1.04be4e9eef815p-21, 0x1.fe6a0e9350c62p-26, 0x1.64012875f05f0p-30, 0x1.6da5293946f02p-35, 0x1.be8c92b1af2c4p-40,
+    },
+    {
+        0x1.2e2ce05e6c0fdp-17, 0x1.18f36d9f9d544p-7, -0x1.cb8a7938058a7p-9, -0x1.4cc90ff66bacbp-8, 0x1.3a9785f640847p-13, 0x1.8eae1868bd05ap-10, 0x1.b325c9c569378p-12, -0x1.f787208fce5a2p-14,
+        -0x1.94c38b0a4ffccp-14, -0x1.bb6de916f4a1cp-16, -0x1.174fae6dbeb07p-18, -0x1.c7657e82e81bcp-22, -0x1.f4b2826b81de4p-26, -0x1.6f06db6bbc401p-23, -0x1.0e7b5bbcf7701p-23, -0x1.6cab706ca448bp-24,
+    },
+    {
+        0x1.53cc05d9b37dfp-8, -0x1.8d562c74d7688p-9, -0x1.57b70063da717p-9, 0x1.552e27d8243ffp-10, 0x1.31a3604a8376ep-10, -0x1.9272e50c22f3cp-13, -0x1.381aedb2d1d2bp-12, -0x1.52011141a1693p-15,
+        0x1.bf1520aa2b69dp-16, 0x1.a505f29fef724p-17, 0x1.57e861ff93966p-19, 0x1.4ed29dd43b921p-22, 0x1.aa553f947ae42p-26, 0x1.672ab13ed3f7fp-30, 0x1.6363c392920a7p-36, -0x1.585a81424eafcp-36,
+    },
+    {
+        0x1.da8450f087797p-14, -0x1.36363a74a860ap-10, 0x1.2443e3eead5f5p-10, 0x1.262dff925dd2bp-11, -0x1.b8803d91a8b7dp-12, -0x1.9103263758798p-13, 0x1.2b1968abc1bafp-14, 0x1.7128e64831f5dp-15,
+        0x1.6d6d37ab6929fp-23, -0x1.1c9c9be15b972p-18, -0x1.5756e67c4263fp-20, -0x1.97b40b360756bp-23, -0x1.9ab3670697915p-26, 0x1.1f84bf56c4e3bp-18, 0x1.ab45b2ae0385fp-19, 0x1.20241dbbc5e1ap-19,
+    },
+    {
+        -0x1.1769f4e1ced0ap-10, 0x1.3dcb0f35909e4p-11, 0x1.f4a5c147f29cbp-13, -0x1.65b654d520921p-12, -0x1.0947ae6ed35cfp-14, 0x1.aa803f16db325p-14, 0x1.26d99297d45d3p-16, -0x1.074da0a94a9b9p-16,
+        -0x1.2f0d411447798p-18, 0x1.66c9635db1543p-21, 0x1.0a841546e09d9p-21, 0x1.b656e50709d81p-24, 0x1.8d7a048439e7fp-27, 0x1.66f4c7dc1e2cfp-30, 0x1.b13d5b8b6c414p-32, 0x1.0823c02faf7d9p-32,
+    },
+    {
+        0x1.e8f1333634861p-13, 0x1.01811ae6ed8c9p-13, -0x1.ab95d6e1df31fp-13, -0x1.5c7a76346cc37p-17, 0x1.4fcd36186b48ep-14, -0x1.8aadb58231237p-18, -0x1.27e3e54ff5aa7p-16, 0x1.6df99b613119bp-21,
+        0x1.38efd8f29c13bp-19, 0x1.02dacd16aa155p-22, -0x1.02723a1c067b5p-23, -0x1.5175ae65f50d9p-24, 0x1.a715f546c1c70p-25, -0x1.54dd8d1d94d23p-15, -0x1.fa6b5ef48f8a5p-16, -0x1.5582bd167eae3p-16,
+    },
+};
+
 static const f32 tanh_pieces[7][32] __attribute__((aligned(64))) = {
     {
         0x1.202ec80000000p+1f, 0x1.6090f60000000p+1f, 0x1.a071dc0000000p+1f, 0x1.dfdf7c0000000p+1f, 0x1.20347a0000000p+2f, 0x1.5fda2e0000000p+2f, 0x1.9f1a5e0000000p+2f, 0x1.e0d5c20000000p+2f,

@@ -72,6 +72,19 @@ def test_every_exponent(functions: Functions, name: str, kind: str) -> None:
     assert not over.any(), f"{error[over].max()} ulp at {x[over][error[over].argmax()]!r}, {over.sum()} places"
 
 
+def test_roots_round_as_the_instruction(forms: Functions) -> None:
+    """Float: every mantissa of an even and an odd exponent, which are all there are. Double: squares next to the middle between two numbers, and random bits."""
+    for exponent in (127, 128):
+        x = (np.uint32(exponent << 23) + np.arange(1 << 23, dtype=np.uint32)).view("f4")
+        assert (forms.call("sqrt", "f32", x) == np.sqrt(x)).all()
+    rng = np.random.default_rng(0)
+    roots = (rng.integers(1 << 52, 1 << 53, 20_000)).tolist()
+    middles = np.array([float(root * root + root) for root in roots])  # (root + 1/2)^2 less a quarter
+    random = rng.integers(0x0600000000000000, 0x7FF0000000000000, 1_000_000).view("f8")
+    for x in (np.nextafter(middles, 0), middles, np.nextafter(middles, INF), random):
+        assert (forms.call("sqrt", "f64", x) == np.sqrt(x)).all()
+
+
 @pytest.mark.parametrize("name", [n for n in UNARY if n not in ("erfinv", "lgamma", "digamma", "reciprocal", "sqrt")])
 def test_float_agrees_with_double_on_many_arguments(functions: Functions, name: str) -> None:
     (x,) = arguments(name, "f32", 30_000, seed=9)
