@@ -285,7 +285,8 @@ DEFINE_ROOTS(f64, 2)
 /* ---- sine and cosine, up to TRIG_LIMIT ---------------------------------------------------------------------------------------- */
 
 /* x = n pi / 8 + r: the sine of n pi / 8 is a table of 16 around the circle, the cosine the same four places on, so that no sign and no choice of a polynomial is left:
- * sin(n pi / 8) + (cos(n pi / 8) sin(r) + sin(n pi / 8) (cos(r) - 1)). n times the first part of pi leaves x exactly; lo is what the second difference loses. */
+ * sin(n pi / 8) + (cos(n pi / 8) sin(r) + sin(n pi / 8) (cos(r) - 1)). n times the first part of pi leaves x exactly; lo is what the product by
+ * the second part and the difference lose, which is most of r next to a zero. */
 #define PI1_f32 0x1.921fb6p1f
 #define PI2_f32 -0x1.777a5cp-24f
 #define PI3_f32 -0x1.ee59dap-49f
@@ -297,8 +298,9 @@ DEFINE_ROOTS(f64, 2)
     {                                                                                                                \
         lanes_##T t = FMA(x, ALL_##T(0x1.45f306dc9c883p+1), ALL_##T(SHIFTER_##T)), n = t - SHIFTER_##T;              \
         lanes_i##T i = (lanes_i##T)t + 4 * quarter, j = (lanes_i##T)t + 4 * (quarter + 1);                           \
-        lanes_##T near = FMA(n, ALL_##T(-PI1_##T / 8), x), r = FMA(n, ALL_##T(-PI2_##T / 8), near);                  \
-        lanes_##T lo = FMA(n, ALL_##T(-PI3_##T / 8), FMA(n, ALL_##T(-PI2_##T / 8), near - r)), square = r * r;       \
+        lanes_##T near = FMA(n, ALL_##T(-PI1_##T / 8), x), second = n * (PI2_##T / 8), r = near - second;            \
+        lanes_##T second_lo = FMA(n, ALL_##T(PI2_##T / 8), -second), lost = (near - r) - second, square = r * r;     \
+        lanes_##T lo = FMA(n, ALL_##T(-PI3_##T / 8), lost - second_lo);                                              \
         lanes_##T sine = look_up_##T(sines_##T, i), cosine = look_up_##T(sines_##T, j), fourth = square * square;    \
         lanes_##T rest = FMA(square * r, poly_sine_rest_lanes_##T(square, fourth), lo);                              \
         lanes_##T less = square * poly_cosine_rest_lanes_##T(square, fourth);                                        \

@@ -100,8 +100,7 @@ static const f64 exp_steps_f64[16] __attribute__((aligned(64))) = {
 
 INL lanes_f32 poly_sine_rest_lanes_f32(lanes_f32 x, lanes_f32 square)
 {
-    lanes_f32 p = ALL_f32(-0x1.9fabc80000000p-13f);
-    p = FMA(p, square, FMA(ALL_f32(0x1.1111080000000p-7f), x, ALL_f32(-0x1.5555560000000p-3f)));
+    lanes_f32 p = FMA(ALL_f32(0x1.10b7380000000p-7f), x, ALL_f32(-0x1.5555440000000p-3f));
     return p;
 }
 
@@ -121,17 +120,17 @@ static const f32 sines_f32[16] __attribute__((aligned(64))) = {
 
 INL lanes_f64 poly_sine_rest_lanes_f64(lanes_f64 x, lanes_f64 square)
 {
-    lanes_f64 p = FMA(ALL_f64(0x1.60eaaff28d2a7p-33), x, ALL_f64(-0x1.ae64507362587p-26));
-    p = FMA(p, square, FMA(ALL_f64(0x1.71de3a551ca6dp-19), x, ALL_f64(-0x1.a01a01a019fd7p-13)));
-    p = FMA(p, square, FMA(ALL_f64(0x1.1111111111111p-7), x, ALL_f64(-0x1.5555555555555p-3)));
+    lanes_f64 p = ALL_f64(-0x1.ae1395d8fa36bp-26);
+    p = FMA(p, square, FMA(ALL_f64(0x1.71de33769c966p-19), x, ALL_f64(-0x1.a01a019f9229fp-13)));
+    p = FMA(p, square, FMA(ALL_f64(0x1.11111111110c8p-7), x, ALL_f64(-0x1.5555555555555p-3)));
     return p;
 }
 
 INL lanes_f64 poly_cosine_rest_lanes_f64(lanes_f64 x, lanes_f64 square)
 {
-    lanes_f64 p = FMA(ALL_f64(0x1.1eb7795c3faf5p-29), x, ALL_f64(-0x1.27e4f5cc6b5e4p-22));
-    p = FMA(p, square, FMA(ALL_f64(0x1.a01a019f8464bp-16), x, ALL_f64(-0x1.6c16c16c16b9ap-10)));
-    p = FMA(p, square, FMA(ALL_f64(0x1.5555555555555p-5), x, ALL_f64(-0x1.0000000000000p-1)));
+    lanes_f64 p = ALL_f64(-0x1.27a35fd7984f3p-22);
+    p = FMA(p, square, FMA(ALL_f64(0x1.a019f6763d0d3p-16), x, ALL_f64(-0x1.6c16c16b3a079p-10)));
+    p = FMA(p, square, FMA(ALL_f64(0x1.5555555555467p-5), x, ALL_f64(-0x1.0000000000000p-1)));
     return p;
 }
 

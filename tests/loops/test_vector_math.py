@@ -72,6 +72,18 @@ def test_every_exponent(functions: Functions, name: str, kind: str) -> None:
     assert not over.any(), f"{error[over].max()} ulp at {x[over][error[over].argmax()]!r}, {over.sum()} places"
 
 
+@pytest.mark.parametrize("kind", list(FLOATS))
+@pytest.mark.parametrize("name", ["sin", "cos"])
+def test_sines_next_to_their_zeros(functions: Functions, forms: Functions, name: str, kind: str) -> None:
+    """The numbers next to multiples of half of pi, where all that is left of the argument is what the parts of pi leave."""
+    half_turns = np.concatenate([np.arange(1, 400), np.arange(1, 63_000, 97), -np.arange(1, 63_000, 1009)])
+    x = (half_turns * (math.pi / 2)).astype(FLOATS[kind])
+    high, low = exact_pairs(name, x)
+    for level in (functions, forms):
+        error = np.abs((level.call(name, kind, x) - high) - low) / np.abs(np.spacing(high.astype(FLOATS[kind])))
+        assert error.max() <= 2, f"{error.max()} ulp at {x[error.argmax()]!r}"
+
+
 def test_roots_round_as_the_instruction(forms: Functions) -> None:
     """Float: every mantissa of an even and an odd exponent, which are all there are. Double: squares next to the middle between two numbers, and random bits."""
     for exponent in (127, 128):

@@ -183,8 +183,8 @@ def main() -> None:
     def cosine_rest(z: mpf) -> mpf:
         return mpf(-0.5) + z / 24 if z < mpf("1e-12") else (mp.cos(mp.sqrt(z)) - 1) / z
 
-    for kind, count in (("f32", 3), ("f64", 6)):
-        for name, f in (("sine_rest", sine_rest), ("cosine_rest", cosine_rest)):
+    for kind, counts in (("f32", (2, 3)), ("f64", (5, 5))):
+        for name, f, count in zip(("sine_rest", "cosine_rest"), (sine_rest, cosine_rest), counts, strict=True):
             turn = Fit(f"{name}_{kind}", f, 0, 0.0388, count, lambda z: z, BITS[kind])
             define(turn, remez(turn)[0])
         define_array("sines", kind, [[mp.sinpi(mpf(i) / 8) for i in range(16)]])
