@@ -148,7 +148,7 @@ INL lanes_f32 erf_lanes_f32(lanes_f32 x) { return with_sign_f32(level_off(erf_pi
 /* min(|x|, limit), and the limit where x is NaN */
 INL lanes_f32 magnitude_below(lanes_f32 x, lanes_f32 limit) { return __builtin_ia32_rangeps512_mask(x, limit, 10, x, -1, 4); }
 /* y, but NaN where x is NaN or -infinity */
-INL lanes_f32 without_gate(lanes_f32 y, lanes_f32 x) { return __builtin_ia32_fixupimmps512_mask(y, x, (lanes_i32){0} + 0x30022, 0, -1, 4); }
+INL lanes_f32 with_nan_of(lanes_f32 y, lanes_f32 x) { return __builtin_ia32_fixupimmps512_mask(y, x, (lanes_i32){0} + 0x30022, 0, -1, 4); }
 
 /* max(x, 0) less |x| P(X > |x|) of a standard normal X; that term is e^(-x^2 / 2) times pieces; NaN at -inf, as PyTorch's formula gives */
 INL lanes_f32 gelu_lanes_f32(lanes_f32 x)
@@ -160,7 +160,7 @@ INL lanes_f32 gelu_lanes_f32(lanes_f32 x)
     lanes_i32 i = piece_of(a);
     lanes_f32 t = a - look_up(tail_pieces[0], i), p = FMA(piece_slope(tail_pieces, i, t), t, look_up(tail_pieces[1], i));
     p = p * look_up_f32(exp_steps_f32, (lanes_i32)steps);
-    return without_gate(higher_f32((lanes_f32){0}, x) - scale_f32(FMA(p, fraction, p), n), x);
+    return with_nan_of(higher_f32((lanes_f32){0}, x) - scale_f32(FMA(p, fraction, p), n), x);
 }
 /* the same to 2^-15, for what is rounded to a half type */
 INL lanes_f32 gelu_half(lanes_f32 x)
@@ -171,7 +171,7 @@ INL lanes_f32 gelu_half(lanes_f32 x)
     lanes_f32 t = a - look_up(tail_half_pieces[0], i);
     lanes_f32 p = look_up(tail_half_pieces[PIECES_HALF_DEGREE + 1], i);
     _Pragma("GCC unroll 4") for (int k = PIECES_HALF_DEGREE; k > 0; k--) p = FMA(p, t, look_up(tail_half_pieces[k], i));
-    return without_gate(higher_f32((lanes_f32){0}, x) - scale_f32(p * poly_exp2_half_lanes_f32(r, r * r), n), x);
+    return with_nan_of(higher_f32((lanes_f32){0}, x) - scale_f32(p * poly_exp2_half_lanes_f32(r, r * r), n), x);
 }
 INL lanes_f32 gelu_f16_lanes_f32(lanes_f32 x) { return gelu_half(x); }
 INL lanes_f32 gelu_bf16_lanes_f32(lanes_f32 x) { return gelu_half(x); }
@@ -217,7 +217,7 @@ INL lanes_i64 leading_bits_f64(lanes_f64 m) { return (lanes_i64)m >> 48; }
 /* e HIGH + value + r SLOPE, and what is below them: r (SLOPE_LO + r polynomial) + e LOW. LOW is positive, so that log 0 is not infinity less infinity. */
 #define LOGARITHM(name, T, HIGH, LOW, SLOPE, SLOPE_LO)                                                               \
     {                                                                                                                \
-        lanes_##T m = mantissa_of_##T(x), e = exponent_of_##T(x) - exponent_of_##T(m);                      \
+        lanes_##T m = mantissa_of_##T(x), e = exponent_of_##T(x) - exponent_of_##T(m);                               \
         lanes_i##T i = leading_bits_##T(m);                                                                          \
         lanes_##T r = FMA(m, look_up_##T(name##_factors_##T, i), ALL_##T(-1)), square = r * r;                       \
         lanes_##T value = FMA(e, ALL_##T(HIGH), look_up_##T(name##_values_##T, i));                                  \
@@ -236,17 +236,17 @@ INL lanes_f64 log10_lanes_f64(lanes_f64 x) LOGARITHM(log10, f64, LOG10_2_HI_f64,
 /* ---- roots ------------------------------------------------------------------------------------------------------------------ */
 
 /* From the hardware's 14 bits of 1 / sqrt(x) by Newton's steps, g to sqrt(x) and h to half of its inverse, and Markstein's last one, whose residual is exact: rounded
- * as the instruction rounds (float: for every mantissa, tools/vmath_check), and two to three times as fast. Registers with a number outside of [LOWEST, infinity) are the
- * instruction's: there the residual of small numbers is not exact, and 0 has no inverse. */
-INL int all_within_f32(lanes_f32 x)
+ * as the instruction rounds (tests/loops/test_vector_math.py: float for every mantissa), and two to three times as fast. Numbers outside of [LOWEST, infinity) are the
+ * instruction's: there the residual of small numbers is not exact, and 0 has no inverse. What decides is the number, not its neighbours in the register. */
+INL lane_mask_f32 within_f32(lanes_f32 x)
 {
     const u32 low = 0x0f000000, high = 0x7f800000; /* 2^-97, infinity */
-    return __builtin_ia32_ucmpd512_mask((lanes_i32)((lanes_u32)x - low), (lanes_i32){0} + (i32)(high - low), 1, -1) == 0xffff;
+    return __builtin_ia32_ucmpd512_mask((lanes_i32)((lanes_u32)x - low), (lanes_i32){0} + (i32)(high - low), 1, -1);
 }
-INL int all_within_f64(lanes_f64 x)
+INL lane_mask_f64 within_f64(lanes_f64 x)
 {
     const i64 low = 0x0600000000000000, high = 0x7ff0000000000000; /* 2^-927, infinity */
-    return __builtin_ia32_ucmpq512_mask((lanes_i64)x - low, (lanes_i64){0} + (high - low), 1, -1) == 0xff;
+    return __builtin_ia32_ucmpq512_mask((lanes_i64)x - low, (lanes_i64){0} + (high - low), 1, -1);
 }
 INL lanes_f32 inverse_root_f32(lanes_f32 x) { return __builtin_ia32_rsqrt14ps512_mask(x, x, -1); }
 INL lanes_f64 inverse_root_f64(lanes_f64 x) { return __builtin_ia32_rsqrt14pd512_mask(x, x, -1); }
@@ -255,20 +255,19 @@ INL lanes_f64 hardware_root_f64(lanes_f64 x) { return __builtin_ia32_sqrtpd512_m
 #define DEFINE_ROOTS(T, STEPS)                                                                                       \
     INL lanes_##T sqrt_lanes_##T(lanes_##T x)                                                                        \
     {                                                                                                                \
-        if (__builtin_expect(!all_within_##T(x), 0))                                                                 \
-            return hardware_root_##T(x);                                                                             \
+        lane_mask_##T within = within_##T(x);                                                                        \
         lanes_##T y = inverse_root_##T(x), g = x * y, h = y * (T)0.5;                                                \
         _Pragma("GCC unroll 2") for (int k = 0; k < STEPS; k++)                                                      \
         {                                                                                                            \
             lanes_##T residual = FMA(-g, h, ALL_##T(0.5));                                                           \
             g = FMA(g, residual, g), h = FMA(h, residual, h);                                                        \
         }                                                                                                            \
-        return FMA(FMA(-g, g, x), h, g);                                                                             \
+        g = FMA(FMA(-g, g, x), h, g);                                                                                \
+        return __builtin_expect(within == (lane_mask_##T)-1, 1) ? g : choose_##T(within, g, hardware_root_##T(x));   \
     }                                                                                                                \
     INL lanes_##T rsqrt_lanes_##T(lanes_##T x)                                                                       \
     {                                                                                                                \
-        if (__builtin_expect(!all_within_##T(x), 0))                                                                 \
-            return 1 / hardware_root_##T(x);                                                                         \
+        lane_mask_##T within = within_##T(x);                                                                        \
         lanes_##T y = inverse_root_##T(x);                                                                           \
         _Pragma("GCC unroll 2") for (int k = 0; k < STEPS; k++)                                                      \
         {                                                                                                            \
@@ -277,7 +276,7 @@ INL lanes_f64 hardware_root_f64(lanes_f64 x) { return __builtin_ia32_sqrtpd512_m
                 residual = FMA(-FMA(x, y, -product), y, residual);                                                   \
             y = FMA(y * (T)0.5, residual, y);                                                                        \
         }                                                                                                            \
-        return y;                                                                                                    \
+        return __builtin_expect(within == (lane_mask_##T)-1, 1) ? y : choose_##T(within, y, 1 / hardware_root_##T(x)); \
     }
 DEFINE_ROOTS(f32, 1)
 DEFINE_ROOTS(f64, 2)

@@ -120,6 +120,16 @@ def test_result_is_independent_of_position(functions: Functions, name: str, kind
         assert part.tobytes() == whole[start:stop].tobytes()
 
 
+@pytest.mark.parametrize(("name", "kind"), [form for form in FORMS if form[0] in UNARY])
+def test_result_of_a_form_is_independent_of_its_neighbours(forms: Functions, name: str, kind: str) -> None:
+    """Ordinary numbers among zeros, subnormals, infinities and negative ones, which some forms leave to an instruction."""
+    (ordinary,) = arguments(name, kind, 120, seed=5)
+    x = np.random.default_rng(0).permutation(np.concatenate([ordinary, walk(kind)[::29], np.array([0, -0.0, INF, -INF, NAN] * 3, FLOATS[kind])]))
+    whole = forms.call(name, kind, x)
+    for i in range(len(x)):
+        assert forms.call(name, kind, x[i : i + 1]).tobytes() == whole[i : i + 1].tobytes(), f"{x[i]!r} beside {x[i // 8 * 8 : i // 8 * 8 + 16]}"
+
+
 @pytest.mark.parametrize("kind", list(FLOATS))
 def test_where_the_exponential_ends(functions: Functions, kind: str) -> None:
     """expm1 up to infinity without a NaN in between; the tails of sigmoid and silu in which exp(-x) is infinite and they are not 0 yet."""
