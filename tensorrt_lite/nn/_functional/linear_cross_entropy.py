@@ -94,15 +94,20 @@ class LinearCrossEntropyOptions:
 class _ChunkedLosses(trt.autograd.Function):
     """The losses of all rows, without reduction. Backward makes the logits of each chunk again."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx: Any, input: Any, linear: Any, bias: Any, target: Any, weight: Any, ignore_index: int, rows: int) -> Any:
-        ctx.save_for_backward(input, linear, bias, target, weight)
-        ctx.ignore_index, ctx.rows = ignore_index, rows
+    def forward(input: Any, linear: Any, bias: Any, target: Any, weight: Any, ignore_index: int, rows: int) -> Any:
         losses = [
             cross_entropy(_ops.linear(x, linear, bias), y, weight=weight, ignore_index=ignore_index, reduction="none")
             for x, y in zip(input.split(rows), target.split(rows), strict=True)
         ]
         return trt.cat(losses)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        *tensors, ctx.ignore_index, ctx.rows = inputs
+        ctx.save_for_backward(*tensors)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
