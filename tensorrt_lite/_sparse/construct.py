@@ -177,11 +177,11 @@ def sparse_compressed_tensor(
         )
     if size[batch + 2 :] != dense:
         raise RuntimeError(f"{what}: values shape {list(v.shape)} does not fit the dense dimensions of size {list(size)}")
-    lines = size[batch] // height if has_rows(kind) else size[batch + 1] // width
     if block and (not height or not width or size[batch] % height or size[batch + 1] % width):
         raise RuntimeError(
             f"{what}: tensor shape[{batch}] (={size[batch]}) and shape[{batch + 1}] (={size[batch + 1]}) must be divisible with blocksize ({height}, {width}) as defined by values shape"
         )
+    lines = size[batch] // height if has_rows(kind) else size[batch + 1] // width
     if c.size(-1) != lines + 1:
         raise RuntimeError(
             f"{what}: compressed_indices.shape[-1] must be equal to the number of compressed {'rows' if has_rows(kind) else 'columns'} + 1 (={lines + 1}), but got {c.size(-1)}"

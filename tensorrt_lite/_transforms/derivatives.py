@@ -54,7 +54,7 @@ def _jvp_level() -> Iterator[Any]:
 
 def _differentiable(x: Any, who: str) -> None:
     if not isinstance(x, trt.Tensor):
-        raise RuntimeError(f"{who}: Expected tensors, got unsupported type {type(x)}")
+        raise ValueError(f"{who}: Thing passed to transform API must be Tensor, got {type(x)}")
     if not (x.is_floating_point() or x.is_complex()):
         raise RuntimeError(f"{who}: Expected a tensor of floating point or complex numbers, got {x.dtype}")
 

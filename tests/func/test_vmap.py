@@ -40,6 +40,8 @@ def no_level_is_left():
         (lambda x: vmap(trt.linalg.svd)(x), RuntimeError, "must have at least 2 dimensions"),
         (lambda x: vmap(trt.sin, out_dims=None)(x), ValueError, "can not return a BatchedTensor when out_dim is None"),
         (lambda x: vmap(trt.sin, out_dims=7)(x), IndexError, "imension"),
+        (lambda x: grad(lambda a: a * a)(3.0), ValueError, "must be Tensor, got <class 'float'>"),
+        (lambda x: vjp(lambda a: a * a, 3.0), ValueError, "must be Tensor, got <class 'float'>"),
     ],
 )
 def test_what_does_not_fit_is_refused(call, error, said) -> None:

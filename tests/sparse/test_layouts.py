@@ -247,3 +247,10 @@ def test_parameters():
     trt.save(m, file)
     file.seek(0)
     assert repr(torch.load(file)) == repr(t)
+
+
+@pytest.mark.parametrize("shape", [(0, 0, 0), (2, 0, 2), (2, 2, 0)])
+@pytest.mark.parametrize("make", ["sparse_bsr_tensor", "sparse_bsc_tensor"])
+def test_blocks_without_elements_are_refused(make: str, shape: tuple[int, ...]) -> None:
+    with pytest.raises(RuntimeError, match="must be divisible with blocksize"):
+        getattr(trt, make)([0, 1], [0], trt.zeros(shape), (2, 2))
