@@ -43,6 +43,7 @@ INL lanes_f64 with_sign_f64(lanes_f64 y, lanes_f64 x) { return (lanes_f64)(((lan
 INL lanes_f32 select_lanes_f32(lanes_i32 c, lanes_f32 a, lanes_f32 b) { return choose_f32(__builtin_ia32_cvtd2mask512(c), a, b); }
 INL lanes_f64 select_lanes_f64(lanes_i64 c, lanes_f64 a, lanes_f64 b) { return choose_f64(__builtin_ia32_cvtq2mask512(c), a, b); }
 
+/* a table of 16 numbers, by the four low bits of i; look_up below takes float tables of 32 */
 INL lanes_f32 look_up_f32(const f32 *table, lanes_i32 i) { return __builtin_ia32_permvarsf512_mask(*(const lanes_f32 *)table, i, (lanes_f32){0}, -1); }
 INL lanes_f64 look_up_f64(const f64 *table, lanes_i64 i)
 {
@@ -236,8 +237,8 @@ INL lanes_f64 log10_lanes_f64(lanes_f64 x) LOGARITHM(log10, f64, LOG10_2_HI_f64,
 /* ---- roots ------------------------------------------------------------------------------------------------------------------ */
 
 /* From the hardware's 14 bits of 1 / sqrt(x) by Newton's steps, g to sqrt(x) and h to half of its inverse, and Markstein's last one, whose residual is exact: rounded
- * as the instruction rounds (tests/loops/test_vector_math.py: float for every mantissa), and two to three times as fast. Numbers outside of [LOWEST, infinity) are the
- * instruction's: there the residual of small numbers is not exact, and 0 has no inverse. What decides is the number, not its neighbours in the register. */
+ * as the instruction rounds (tests/loops/test_vector_math.py: float for every mantissa), and two to three times as fast. Numbers that are not within 2^-97 (double
+ * 2^-927) and infinity are the instruction's: there the residual of small numbers is not exact, and 0 has no inverse. What decides is the number, not its neighbours in the register. */
 INL lane_mask_f32 within_f32(lanes_f32 x)
 {
     const u32 low = 0x0f000000, high = 0x7f800000; /* 2^-97, infinity */
