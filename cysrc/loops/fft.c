@@ -17,6 +17,7 @@ enum {
     FFT_COLUMNS_SHORTEST = 13, FFT_COLUMNS_LONGEST = 256, /* whose runs of memory are long enough then to need no fetching */
     FFT_FETCH_BYTES = 1 << 14, /* of the lines of a group at most that are fetched while the one before it is computed, */
     FFT_NEAR_BYTES = 1 << 19, FFT_MIDDLE_BYTES = 1 << 21, /* arrays of up to so many bytes need none of that, or their input alone */
+    FFT_NEAREST_BYTES = 1 << 16,
     FFT_CACHE_BYTES = 1 << 18, /* of the two buffers of a group of contiguous lines: beyond, a line by itself */
 };
 
@@ -284,14 +285,35 @@ static int add_chirp(FftPlan *plan, int by_lines)
     return made;
 }
 
-static int add_split(FftPlan *plan)
+/* Rows of the matrix of a line by itself: as near to a square as its length lets it be. */
+static int64_t rows_by_line(int64_t n)
 {
-    int64_t n = plan->n, n1 = 1, lanes = fft_lanes(plan->is_double);
-    double re, im;
+    int64_t rows = 1;
     for (int64_t d = 2; d * d <= n; d++)
         if (n % d == 0)
-            n1 = d;
-    if (n < FFT_SHORTEST_SPLIT || n1 < 4)
+            rows = d;
+    return n < FFT_SHORTEST_SPLIT ? 1 : rows;
+}
+
+/* Rows of the matrix of a line among others, whose columns are a vector's lanes; 1: no such matrix. */
+static int64_t rows_of_lanes(int64_t n, int is_double)
+{
+    int64_t lanes = fft_lanes(is_double), rows = n / lanes;
+    return VECTOR_BYTES == 64 && n % lanes == 0 && (rows == 4 || rows == 8 || rows == 16) ? rows : 1;
+}
+
+/* Whether a line by itself fills its vectors, along columns and along rows, where a group of lines would leave the nearest cache. */
+static int fills_vectors(int64_t n, int is_double)
+{
+    int64_t lanes = fft_lanes(is_double), rows = rows_by_line(n);
+    return VECTOR_BYTES == 64 && rows % lanes == 0 && n / rows % lanes == 0 && 2 * n * FFT_CELL_BYTES >= FFT_NEAREST_BYTES && rows_of_lanes(n, is_double) == 1;
+}
+
+static int add_split(FftPlan *plan, int64_t n1)
+{
+    int64_t n = plan->n, lanes = fft_lanes(plan->is_double);
+    double re, im;
+    if (n1 < 4)
         return 1;
     int64_t n2 = n / n1, groups = (n2 + lanes - 1) / lanes;
     plan->columns = make_plan(n1, plan->is_double, 0, 0);
@@ -341,7 +363,7 @@ static FftPlan *make_plan(int64_t n, int is_double, int is_real, int by_lines)
         if (made)
             plan->room = plan->wide->n;
     } else
-        made = add_passes(plan) && (!by_lines || add_split(plan));
+        made = add_passes(plan) && add_split(plan, by_lines ? rows_by_line(n) : rows_of_lanes(n, is_double));
     if (!made) {
         ISA_NAME(fft_plan_free)(plan);
         return NULL;
@@ -390,8 +412,12 @@ void ISA_NAME(fft_prepare)(FftArgs *a)
         a->far = 0;
         a->together = (int)max_i64(min_i64(FFT_COLUMNS_TOGETHER, FFT_COLUMNS_BYTES / FFT_CELL_BYTES / core), 1);
     }
-    a->short_lines = a->kind == FFT_C2C && a->x_stride == 1 && a->y_stride == 1 && !a->by_lines && a->n > 1 && a->n < 9 && a->n != 6;
-    a->group_lines = a->by_lines ? 1 : lanes;
+    const int contiguous_lines = a->kind == FFT_C2C && a->x_stride == 1 && a->y_stride == 1;
+    a->by_lines |= contiguous_lines && fills_vectors(a->n, a->is_double);
+    a->short_lines = contiguous_lines && !a->by_lines && a->n > 1 && a->n < 9 && a->n != 6;
+    a->two_passes = VECTOR_BYTES == 64 && contiguous_lines && !a->by_lines && (a->n == 10 || a->n == 12 || a->n == 15 || a->n == 16);
+    a->split_lines = contiguous_lines && !a->by_lines && rows_of_lanes(a->n, a->is_double) > 1;
+    a->group_lines = a->by_lines ? 1 : a->split_lines ? max_i64(lanes / rows_of_lanes(a->n, a->is_double), 1) : lanes;
     a->groups = (a->lines + a->group_lines - 1) / a->group_lines;
 }
 
@@ -417,6 +443,18 @@ void ISA_NAME(fft_lines)(void *context, int64_t begin, int64_t end)
                 run_short_f64(&a, first, last);
             else
                 run_short_f32(&a, first, last);
+#if VECTOR_BYTES == 64
+        } else if (a.two_passes) {
+            if (a.is_double)
+                run_two_passes_f64(&a, first, last);
+            else
+                run_two_passes_f32(&a, first, last);
+        } else if (a.split_lines) {
+            if (a.is_double)
+                run_split_f64(&a, first, last);
+            else
+                run_split_f32(&a, first, last);
+#endif
         } else if (!a.by_lines) {
             if (a.is_double)
                 run_groups_f64(&a, first, last);

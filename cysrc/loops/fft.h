@@ -28,6 +28,8 @@ typedef struct {
     int together; /* groups of short lines that are run side by side */
     int by_rows;  /* of groups of adjacent columns, a row of all is read and written after the other */
     int short_lines; /* contiguous lines of a single pass, which need no scratch */
+    int two_passes; /* contiguous lines whose two passes' bounds are constants */
+    int split_lines; /* contiguous lines that are matrices of as many columns as a vector has lanes */
     int by_lines; /* each line by itself, in vectors along it; otherwise groups of lines, one per lane */
 } FftArgs;
 

@@ -118,9 +118,11 @@ INL cell F(turned)(cell a) { return (cell){a.im, -a.re}; } /* by -i */
 
 /* ---- passes ---------------------------------------------------------------------------------------------------------------- */
 
-/* x: r blocks of m rows of s cells; y: m rows of r by s. w: r - 1 twiddle factors a row; the first row's are 1. */
+/* x: r blocks of m rows of s cells; y: m rows of r by s. w: r - 1 twiddle factors a row; the first row's are 1. INLINE(NAME) is for callers whose m and s
+ * are constants. */
+#define INLINE(NAME) F(inline_##NAME)
 #define PASS(NAME, R, BODY)                                                                                       \
-    KERNEL_FN void F(NAME)(const cell *restrict x, cell *restrict y, i64 m, i64 s, const REAL *w)                 \
+    INL void INLINE(NAME)(const cell *restrict x, cell *restrict y, const i64 m, const i64 s, const REAL *w)      \
     {                                                                                                             \
         for (i64 p = 0; p < m; p++, w += 2 * (R - 1)) {                                                           \
             const cell *from = x + s * p;                                                                         \
@@ -130,7 +132,8 @@ INL cell F(turned)(cell a) { return (cell){a.im, -a.re}; } /* by -i */
             else                                                                                                  \
                 for (i64 q = 0; q < s; q++) { BODY(TWIDDLE) }                                                     \
         }                                                                                                         \
-    }
+    }                                                                                                             \
+    KERNEL_FN void F(NAME)(const cell *restrict x, cell *restrict y, i64 m, i64 s, const REAL *w) { INLINE(NAME)(x, y, m, s, w); }
 #define IN(j) from[q + s * m * (j)]
 #define UNIT(k, value) to[q + s * (k)] = value;
 #define TWIDDLE(k, value) to[q + s * (k)] = times(value, w[2 * (k) - 2], w[2 * (k) - 1]);
@@ -433,89 +436,7 @@ KERNEL_FN void F(store_lines)(const vec *v, REAL *y, const F(Lines) *at, i64 s, 
     }
 }
 
-/* Contiguous complex lines of one pass, a group of V: to registers and back, without scratch. The bits are run_together's.
- * Lines are read and written as by load_lines and store_lines, whose loops have no constant bounds and took 1.06 to 1.36 times as long here. */
-#undef IN
-#undef UNIT
-#define IN(j) ((cell){number[2 * (j) + swapped], number[2 * (j) + !swapped]})
-#define UNIT(k, value)                                                                                            \
-    {                                                                                                             \
-        cell out = value;                                                                                         \
-        number[2 * (k) + swapped] = out.re * scale, number[2 * (k) + !swapped] = out.im * scale;                  \
-    }
-#define ONE_PASS(NAME, R, BODY)                                                                                   \
-    INL void F(NAME)(const REAL *x, REAL *y, const F(Lines) *at, const int swapped, REAL scale)                   \
-    {                                                                                                             \
-        enum { NUMBERS = 2 * (R) };                                                                               \
-        vec number[NUMBERS < V ? V : NUMBERS];                                                                    \
-        if (NUMBERS < V) {                                                                                        \
-            _Pragma("GCC unroll 16") for (int i = 0; i < V; i++) number[i] = F(load_part)(x + at->x[i], NUMBERS); \
-            F(transpose)(number);                                                                                 \
-        } else                                                                                                    \
-            _Pragma("GCC unroll 16") for (int k = 0; k < NUMBERS; k += V) {                                       \
-                const int first = k + V > NUMBERS ? NUMBERS - V : k;                                              \
-                vec t[V];                                                                                         \
-                _Pragma("GCC unroll 16") for (int i = 0; i < V; i++) t[i] = *(const uvec *)(x + at->x[i] + first); \
-                F(transpose)(t);                                                                                  \
-                _Pragma("GCC unroll 16") for (int i = 0; i < V; i++) number[first + i] = t[i];                    \
-            }                                                                                                     \
-        {                                                                                                         \
-            BODY(UNIT)                                                                                            \
-        }                                                                                                         \
-        if (NUMBERS < V) {                                                                                        \
-            F(transpose)(number);                                                                                 \
-            for (int i = 0; i < at->count; i++)                                                                   \
-                F(store_part)(number[i], y + at->y[i], NUMBERS);                                                  \
-        } else                                                                                                    \
-            _Pragma("GCC unroll 16") for (int k = 0; k < NUMBERS; k += V) {                                       \
-                const int first = k + V > NUMBERS ? NUMBERS - V : k;                                              \
-                vec t[V];                                                                                         \
-                _Pragma("GCC unroll 16") for (int i = 0; i < V; i++) t[i] = number[first + i];                    \
-                F(transpose)(t);                                                                                  \
-                if (at->count == V)                                                                               \
-                    _Pragma("GCC unroll 16") for (int i = 0; i < V; i++) *(uvec *)(y + at->y[i] + first) = t[i];  \
-                else                                                                                              \
-                    for (int i = 0; i < at->count; i++)                                                           \
-                        *(uvec *)(y + at->y[i] + first) = t[i];                                                   \
-            }                                                                                                     \
-    }
-ONE_PASS(line2, 2, RADIX2)
-ONE_PASS(line3, 3, RADIX3)
-ONE_PASS(line4, 4, RADIX4)
-ONE_PASS(line5, 5, RADIX5)
-ONE_PASS(line7, 7, RADIX7)
-ONE_PASS(line8, 8, RADIX8)
-#undef ONE_PASS
-#undef UNIT
-#undef IN
-
-/* Groups [begin, end) of such lines. */
-KERNEL_FN void F(run_short)(const FftArgs *a, i64 begin, i64 end)
-{
-    F(Lines) at;
-    Cursor next;
-    const REAL scale = (REAL)a->scale;
-    i64 line = begin * V, limit = min_i64(end * V, a->lines);
-    place(a, line, &next);
-#define LINES_OF(R)                                                                                               \
-    for (; line < limit; line += V) {                                                                             \
-        F(locate)(a, &next, (int)min_i64(limit - line, V), &at);                                                  \
-        if (a->inverse)                                                                                           \
-            F(line##R)((const REAL *)a->x, (REAL *)a->y, &at, 1, scale);                                          \
-        else                                                                                                      \
-            F(line##R)((const REAL *)a->x, (REAL *)a->y, &at, 0, scale);                                          \
-    }                                                                                                             \
-    break;
-    switch (a->n) {
-    case 2: LINES_OF(2)
-    case 3: LINES_OF(3)
-    case 4: LINES_OF(4)
-    case 5: LINES_OF(5)
-    case 7: LINES_OF(7)
-    case 8: LINES_OF(8)
-    }
-#undef LINES_OF
-}
+#include "fft_contiguous.h"
 
 /* Whether s groups of adjacent lines, columns of a matrix, are read and written a row of all of them after the other: the runs of memory are longer. */
 INL int F(by_rows)(const FftArgs *a, const F(Lines) *at, i64 s)

@@ -106,6 +106,23 @@ def test_a_line_does_not_depend_on_its_neighbours(draw):
         assert trt.fft.rfft(x)[7].isnan().all()
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_a_complex_line_does_not_depend_on_its_neighbours(draw, dtype):
+    """Lines that share a vector, a transposition or a group: any order of the lines gives their bits, in groups that are full and in the last one."""
+    for n in (2, 7, 8, 10, 12, 15, 16, 32, 60, 64, 128, 256, 512, 1024):
+        x = trt.from_numpy((draw((37, n)) + 1j * draw((37, n))).astype(dtype))
+        order = trt.from_numpy(np.random.default_rng(n).permutation(37))
+        for transform in (trt.fft.fft, trt.fft.ifft):
+            clean = transform(x)
+            assert trt.equal(transform(x[order]), clean[order]), n
+            spoiled = x.clone()
+            spoiled[11, 1] = float("nan")
+            assert trt.equal(transform(spoiled)[12:], clean[12:]) and trt.equal(transform(spoiled)[:11], clean[:11]), n
+            spoiled[11:13] = x[11:13]
+            out = spoiled[1:36]
+            assert trt.equal(transform(out, out=out), transform(x[1:36])), n
+
+
 def test_results_do_not_depend_on_threads(draw):
     before = trt.get_num_threads()
     try:
