@@ -553,6 +553,7 @@ cdef class Recording:
     cdef int64_t number, begin_tick, end_tick, end_nanosecond
     cdef int notes
     cdef dict codes
+    cdef tuple prefixes
     cdef readonly list marks
     cdef object make_mark, on_begin, on_end
 
@@ -649,14 +650,16 @@ cdef class Recording:
             r = r.next
         return n
 
-    def records(self):
+    def records(self, tuple prefixes=()):
         """[(system's thread, Python's thread, [(kind, name, begin, end, sequence, after, arguments or None, frames or None, mark, device type)])]; of
-        memory (kind, address, begin, begin, bytes, in use, None, None, -1, type). In the order in which they began; times in nanoseconds since the start."""
+        memory (kind, address, begin, begin, bytes, in use, None, None, -1, type). In the order in which they began; times in nanoseconds since the start.
+        Files are named from behind the first of the prefixes that they have."""
         cdef trt_recorder* r = self.recorders
         cdef trt_record* x
         cdef int64_t i
         cdef list threads = [], found
         cdef dict names = {}, frames = {}
+        self.prefixes = prefixes
         if self.number == active_number:
             raise RuntimeError("the recording still runs")
         while r != NULL:
@@ -685,8 +688,14 @@ cdef class Recording:
             return "torch::autograd::AccumulateGrad" if (<object>x.what).__name__ == "AccumulateGrad" else (<object>x.what).__name__
         if x.kind == KIND_FRAME:
             code = <object>x.what
-            return f"{code.co_filename}({code.co_firstlineno}): {code.co_name}"
+            return f"{self.shown_path(code.co_filename)}({code.co_firstlineno}): {code.co_name}"
         return <object>x.what
+
+    cdef str shown_path(self, str path):
+        for prefix in self.prefixes:
+            if path.startswith(prefix):
+                return path[len(prefix):]
+        return path
 
     cdef tuple read_stack(self, const int64_t* words, int64_t at, dict known):
         """(file(line): function, …), the innermost first; equal frames are one string."""
@@ -697,7 +706,7 @@ cdef class Recording:
             text = known.get(key)
             if text is None:
                 code = <object><PyObject*><intptr_t>words[at + 1 + 2 * i]
-                text = known[key] = f"{code.co_filename}({words[at + 2 + 2 * i]}): {code.co_name}"
+                text = known[key] = f"{self.shown_path(code.co_filename)}({words[at + 2 + 2 * i]}): {code.co_name}"
             found.append(text)
         return tuple(found)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import site
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +15,8 @@ from tensorrt_lite.profiler._types import RecordScope
 if TYPE_CHECKING:
     from tensorrt_lite._C.core.profiler import Recording
 
-_OWN = tuple(str(Path(__file__).parents[1] / path) + "(" for path in ("autograd/profiler.py", "profiler/profiler.py"))  # frames of the profiler itself
+_PACKAGE = Path(__file__).parents[1]
+_OWN = tuple(str(Path(_PACKAGE.name, path)) + "(" for path in ("autograd/profiler.py", "profiler/profiler.py"))  # frames of the profiler itself
 _ACTIVITIES = {
     "operator": "cpu_op", "function": "cpu_op", "node": "cpu_op", "pass": "cpu_op", "range": "user_annotation", "module": "python_function",
     "frame": "python_function",
@@ -49,7 +53,7 @@ class Profile:
             for mark in marks:
                 if mark is not None:
                     mark.synchronize()
-        for thread, _, records in recording.records():
+        for thread, _, records in recording.records(_folders_of_modules()):
             self.threads.append(thread)
             self._read_thread(thread, records, marks, start_mark)
         self.events.sort(key=lambda event: (event.time_range.start, -event.time_range.end))
@@ -144,6 +148,12 @@ class Profile:
                 self.links.append((maker, event))
                 if maker.stack:
                     event.stack = maker.stack
+
+
+def _folders_of_modules() -> tuple[str, ...]:
+    """Where modules are imported from, inner folders before those that hold them: profiles name files from there, as PyTorch's do."""
+    folders = [*sys.path, *site.getsitepackages(), site.getuserbase(), site.getusersitepackages(), str(_PACKAGE.parent)]
+    return tuple(sorted({os.path.join(os.path.abspath(folder), "") for folder in folders}, reverse=True))
 
 
 def _sizes(argument: Any) -> list[Any]:

@@ -22,6 +22,9 @@ from tensorrt_lite.autograd import profiler_util
 from tensorrt_lite.profiler import ProfilerAction, ProfilerActivity, profile, record_function, schedule, tensorboard_trace_handler
 
 torch = pytest.importorskip("torch")
+from torch.profiler.python_tracer import _prefix_regex  # noqa: E402
+
+SHOWN = next((__file__[len(prefix) :] for prefix in _prefix_regex() if __file__.startswith(prefix)), __file__)  # as PyTorch's profiles name this file
 
 
 def train_step(library, model, x):
@@ -148,7 +151,7 @@ def test_memory_is_what_the_allocator_gave_and_took(recorded):
 
 def test_stacks_end_in_the_callers_line_and_nodes_have_their_calls(recorded):
     square = named(recorded.events(), "aten::square")[0]
-    assert square.stack[0].startswith(__file__ + "(") and square.stack[0].endswith("): train_step")
+    assert square.stack[0].startswith(SHOWN + "(") and square.stack[0].endswith("): train_step")
     node = named(recorded.events(), "SquareBackward0")[0]
     assert node.stack == square.stack and node.fwd_thread == square.thread and node.sequence_nr == square.sequence_nr
     averages = recorded.key_averages(group_by_stack_n=1)
@@ -247,7 +250,7 @@ def test_calls_of_python_functions_are_events_with_stacks_alone(tmp_path):
     calls = {event.name.rpartition(" ")[2]: event for event in p.events() if event.is_python_function}
     add = named(p.events(), "aten::add")[0]
     assert add.cpu_parent is calls["inner"] and calls["inner"].cpu_parent is calls["outer"] and calls["fails"].cpu_parent is not None
-    assert calls["inner"].name == f"{__file__}({inner.__code__.co_firstlineno}): inner"
+    assert calls["inner"].name == f"{SHOWN}({inner.__code__.co_firstlineno}): inner"
     span = named(p.events(), "spans")[0]
     assert [child.name for child in span.cpu_children if child.name.startswith("aten::")] == ["aten::ones", "aten::mul"]
     assert not any("profiler/profiler.py" in event.name for event in p.events())
