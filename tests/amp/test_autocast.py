@@ -52,10 +52,26 @@ CALLS = {
     "circular margins": lambda lib, x: lib.nn.functional.pad(x, (1, 1), mode="circular"),
     "vecdot": lambda lib, x: lib.linalg.vecdot(x, x),
     "prelu": lambda lib, x: lib.nn.functional.prelu(x, x[0, :1]),
+    "prelu of two types": lambda lib, x: lib.nn.functional.prelu(x, x[0, :1].float()),
     "quantile": lambda lib, x: lib.quantile(x, 0.5),
     "in place": lambda lib, x: lib.zeros(4, 4, dtype=x.dtype).addmm_(x, x),
     "into out": lambda lib, x: lib.mm(x, x, out=lib.empty(4, 4, dtype=x.dtype)),
 }
+
+
+def test_prelu_behind_a_convolution():
+    gradients = []
+    for library in (trt, torch):
+        library.manual_seed(0)
+        model = library.nn.Sequential(library.nn.Conv2d(1, 4, 3), library.nn.PReLU(4))
+        with library.autocast("cpu", dtype=library.bfloat16):
+            y = model(library.linspace(-1, 1, 36).reshape(1, 1, 6, 6))
+        y.sum().backward()
+        assert name(y.dtype) == "bfloat16" and name(model[1].weight.grad.dtype) == "float32"
+        gradients.append(model[1].weight.grad.tolist())
+    assert gradients[0] == pytest.approx(gradients[1], rel=1e-2)
+    with pytest.raises(RuntimeError, match="prelu: Type promoting not supported"):
+        trt.nn.functional.prelu(trt.ones(3).bfloat16(), trt.ones(1))
 
 
 @pytest.mark.parametrize("low", ["bfloat16", "float16"])

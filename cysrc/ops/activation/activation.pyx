@@ -1,4 +1,6 @@
 # Entries of activations whose arguments are checked or choose between declared operators.
+from tensorrt_lite._C.core.dispatch cimport tls
+from tensorrt_lite._C.core.tensor cimport K_AUTOCAST
 
 
 cdef object clipped(object input, object min_val, object max_val, object out, bint inplace):
@@ -63,7 +65,8 @@ def prelu(input, weight):
     """x where x > 0, else weight * x; weight: (1,) or (C,) for input (N, C, ...)."""
     cdef TensorBase x = as_tensor_arg(input, "prelu", "input"), w = as_tensor_arg(weight, "prelu", "weight")
     cdef int i
-    if x.dtype != w.dtype:
+    # autocast gives the kernel one type, but leaves float64 as it is
+    if x.dtype != w.dtype and (x.dtype == F64 or w.dtype == F64 or not tls().included & ~tls().excluded & K_AUTOCAST):
         raise RuntimeError(f"prelu: Type promoting not supported. Got {dtype_of(x.dtype).name} and {dtype_of(w.dtype).name}")
     if w.ndim > 1:
         raise RuntimeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {w.ndim}")
