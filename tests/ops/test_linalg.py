@@ -683,6 +683,17 @@ def test_singular_matrices_raise_and_the_process_lives() -> None:
     assert isinstance(linalg.LinAlgError(""), RuntimeError)
 
 
+@pytest.mark.parametrize("n", [2, 5, 100])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+def test_the_inverse_of_a_singular_matrix_has_no_finite_quotients(n: int, dtype: str) -> None:
+    """`inv_ex` does not raise: what it returns must not look like an inverse."""
+    a = trt.eye(n, dtype=getattr(trt, dtype)).repeat(2, 1, 1)
+    a[1] = 1
+    found = linalg.inv_ex(a)
+    assert found.info.tolist() == [0, 2] and trt.equal(found.inverse[0], a[0])
+    assert not found.inverse[1].isfinite().any() and not linalg.inv_ex(a[1] * 0).inverse.isfinite().any()
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 @pytest.mark.parametrize("name", OPERATORS)
 def test_non_finite_matrices_return_or_raise(name: str, value: float) -> None:

@@ -344,25 +344,36 @@ cdef int inverse_one(Job* w, int64_t i, char* scratch) noexcept nogil:
     cdef char* x = result_item(w, 0, i)
     cdef int* pivots = <int*>(scratch + w.part[1])
     cdef int info
-    cdef int64_t j, n = w.n
+    cdef int64_t n = w.n, nbytes = n * n * w.size
     cdef char* lu
     if w.t > 1 or n < BLOCKED:
         take(w, &w.a, i, x)
         info = trt_getrf(w.t, w.n, w.n, x, pivots)
         if info == 0:
             trt_getri(w.t, w.n, x, pivots, scratch, w.lwork)
+            return 0
+        lu = <char*>malloc(nbytes)    # a singular matrix's quotients are infinities and NaN, as PyTorch's
+        if lu == NULL:
+            return NO_MEMORY
+        memcpy(lu, x, nbytes)
+        if invert_factored(w, lu, pivots, x) == NO_MEMORY:
+            info = NO_MEMORY
+        free(lu)
         return info
-    # the solution for the identity, as in PyTorch
-    lu = scratch
-    take(w, &w.a, i, lu)
-    info = factor(w.t, n, n, lu, pivots)
-    if info:
-        memcpy(x, lu, n * n * w.size)
-        return info
-    memset(x, 0, n * n * w.size)
-    for j in range(n):
-        trt_put(w.t, x, j * (n + 1), 1, 0)
-    return solve_factored(w.t, b"N", n, n, lu, pivots, x)
+    take(w, &w.a, i, scratch)
+    info = factor(w.t, n, n, scratch, pivots)
+    if info == NO_MEMORY or invert_factored(w, scratch, pivots, x) == NO_MEMORY:
+        return NO_MEMORY
+    return info
+
+
+cdef int invert_factored(Job* w, char* lu, int* pivots, char* x) noexcept nogil:
+    """The solution for the identity, as in PyTorch."""
+    cdef int64_t j
+    memset(x, 0, <int64_t>w.n * w.n * w.size)
+    for j in range(w.n):
+        trt_put(w.t, x, j * (w.n + 1), 1, 0)
+    return solve_factored(w.t, b"N", w.n, w.n, lu, pivots, x)
 
 
 cdef int det_one(Job* w, int64_t i, char* scratch) noexcept nogil:
