@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tensorrt_lite._C.autograd.node import namespace
+from tensorrt_lite._C.core.device import strided
 from tensorrt_lite._C.core.dtype import _dtype_by_name
 from tensorrt_lite._C.ops.support import deliver_result, tensor_argument
 
@@ -64,6 +65,8 @@ def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 
     if niter < 0:
         raise ValueError(f"niter(={niter}) must be non-negative integer")
     A = _in_floating_type(A)
+    if center and A.layout is not strided:  # what is centred has no zeros
+        A = A.to_dense()
     return _low_rank(A - A.mean(-2, True) if center else A, q, niter)
 
 
@@ -184,7 +187,7 @@ def lobpcg(
         # gradients of symmetric matrices are symmetric
         A, B = (A + A.mT) / 2, None if B is None else (B + B.mT) / 2
     batch = A.shape[:-2]
-    many = lambda t: [None] * count if t is None else t.reshape((count, *t.shape[-2:])).unbind(0)  # noqa: E731
+    many = lambda t: [None] * count if t is None else [t] if t.dim() == 2 else t.reshape((count, *t.shape[-2:])).unbind(0)  # noqa: E731
     count = 1
     for size in batch:
         count *= size

@@ -462,7 +462,7 @@ def zeros_like(
 def _filled(name: str) -> Any:
     def run(t: Any, *args: Any, **kwargs: Any) -> Any:
         layout = kwargs.pop("layout", None)
-        if layout is not None and layout is not t.layout:
+        if layout is not None and layout is not t.layout or name in ("ones_like", "full_like") and number_of(t) == COO:  # PyTorch refuses these of COO
             return NotImplemented
         requires_grad = kwargs.pop("requires_grad", False)
         made = with_values(t.detach(), getattr(ops, name)(parts(t).values, *args, **kwargs))
@@ -471,9 +471,8 @@ def _filled(name: str) -> Any:
     return run
 
 
-for _name in ("randn_like", "rand_like", "randint_like", "ones_like", "full_like"):
-    if _name in ("randn_like", "rand_like"):
-        public(_name)(_filled(_name))
+for _name in ("randn_like", "rand_like", "ones_like", "full_like"):
+    public(_name)(_filled(_name))
 
 
 # ---- optimizers -----------------------------------------------------------------------------------------------------

@@ -234,6 +234,12 @@ def index_select(t: Any, dim: int, index: Any) -> Any:
     return coo_of(indices, values_of(t).index_select(0, which), size)
 
 
+@operator("embedding")
+def embedding(weight: Any, indices: Any, *options: Any) -> Any:
+    """Rows of a sparse matrix by a vector of indices."""
+    return index_select(weight, 0, indices) if is_sparse(weight) and number_of(weight) == COO and indices.dim() == 1 else NotImplemented
+
+
 @public("__getitem__")
 def getitem(t: Any, index: Any) -> Any:
     found, d = t, 0

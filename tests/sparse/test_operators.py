@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -314,3 +315,24 @@ def test_gradients_of_leaves_add_up_as_pytorchs():
                     (e * 2).sum().backward()
             grads.append(e.grad)
         check(grads[1], grads[0])
+
+
+@pytest.mark.parametrize("layout", ["csr", "csc", "bsr", "bsc"])
+def test_other_values_at_the_same_places(layout):
+    made = []
+    for library in (trt, torch):
+        x = getattr(library.eye(4), f"to_sparse_{layout}")(*([(2, 2)] if layout.startswith("b") else []))
+        made.append([library.ones_like(x).to_dense().tolist(), library.full_like(x, 2.5, dtype=library.float64).to_dense().tolist()])
+    assert made[0] == made[1]
+
+
+def test_low_rank_forms_and_rows_of_sparse_matrices():
+    x = np.round(np.random.default_rng(0).standard_normal((12, 12)), 2)
+    x = x @ x.T * (np.abs(x @ x.T) > 4)
+    found = []
+    for library in (trt, torch):
+        s = library.from_numpy(x).to_sparse()
+        library.manual_seed(0)
+        values = library.pca_lowrank(s, 12)[1].tolist() + library.lobpcg(s, 1)[0].tolist() + library.lobpcg(s.to_sparse_csr(), 1)[0].tolist()
+        found.append([*values, *library.nn.functional.embedding(library.tensor([3, 0, 3]), s).to_dense().flatten().tolist()])
+    assert found[0] == pytest.approx(found[1], rel=1e-6, abs=1e-9)
