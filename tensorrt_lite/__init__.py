@@ -130,6 +130,7 @@ _METHODS = {
     "as_strided_", "dequantize", "is_distributed", "is_nonzero", "is_same_size", "is_signed", "negative_", "resize_as_", "resolve_conj", "resolve_neg", "slice_inverse", "zero_",
 }  # fmt: skip
 _TYPED = {f"{kind}Tensor" for kind in _type_names.values() if not kind.startswith(("Complex", "UInt", "Float8"))}  # FloatTensor and its kin
+_ABSENT = {"mps", "mtia", "xpu", "_dynamo"}  # modules whose answers are those of a build without the device, or without the compiler
 _STORAGES = {
     "BFloat16Storage", "BoolStorage", "ByteStorage", "CharStorage", "ComplexDoubleStorage", "ComplexFloatStorage", "DoubleStorage", "FloatStorage",
     "HalfStorage", "IntStorage", "LongStorage", "ShortStorage",
@@ -157,6 +158,8 @@ def __getattr__(name: str):
         value = legacy_class(name)
     elif name == "Storage":
         value = __getattr__("FloatStorage")
+    elif name in _ABSENT:
+        value = import_module(f"tensorrt_lite.compat.modules.{name}")
     else:
         from tensorrt_lite._missing import error
 

@@ -8,7 +8,7 @@ import sys
 # Module (without the package's name): PyTorch's names in it that are planned or left out. docs/gaps.md says more.
 _NAMES = {
     "": """
-        ao classes compile cpp export functional fx mps mtia package quantization types xpu
+        ao classes compile cpp export functional fx package quantization types
         bits16 bits1x8 bits2x4 bits4x2 bits8 float4_e2m1fn_x2
         int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7 qint32 qint8 quint2x4 quint4x2 quint8
         empty_quantized fake_quantize_per_channel_affine fake_quantize_per_tensor_affine quantize_per_channel quantize_per_tensor

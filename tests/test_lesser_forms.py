@@ -42,6 +42,12 @@ def test_the_accelerator_is_cuda_where_there_is_a_device():
     assert trt.accelerator.current_accelerator().type == "cuda"
 
 
+def test_programs_may_ask_for_devices_that_there_are_not():
+    for kind in ("mps", "mtia", "xpu"):
+        assert getattr(trt, kind).is_available() is False and getattr(trt, kind).device_count() == 0
+    assert trt._dynamo.reset() is None
+
+
 def test_scripted_functions_stay_python():
     def f(x):
         return x * 2
