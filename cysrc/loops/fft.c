@@ -113,6 +113,7 @@ static void advance(const FftArgs *a, Cursor *at, int64_t by)
 #define EVEN_WHOLE(j, h) WHOLE(j, 0)
 #define ODD_WHOLE(j, h) WHOLE(j, 1)
 #define NEXT_OF(j, h) (((j) + (h)) % LANES)
+#define BACK_OF(j, h) (LANES - 1 - (j))
 #define EVEN_OF(j, h) (2 * (j))
 #define ODD_OF(j, h) (2 * (j) + 1)
 #define FIRST_OF(j, h) ((j) & 1 ? LANES + (j) / 2 : (j) / 2)
@@ -413,7 +414,8 @@ void ISA_NAME(fft_prepare)(FftArgs *a)
         a->together = (int)max_i64(min_i64(FFT_COLUMNS_TOGETHER, FFT_COLUMNS_BYTES / FFT_CELL_BYTES / core), 1);
     }
     const int contiguous_lines = a->kind == FFT_C2C && a->x_stride == 1 && a->y_stride == 1;
-    a->by_lines |= contiguous_lines && fills_vectors(a->n, a->is_double);
+    const int real_lines = a->kind == FFT_R2C && a->n % 2 == 0 && a->x_stride == 1 && a->y_stride == 1;
+    a->by_lines |= (contiguous_lines || real_lines) && fills_vectors(core, a->is_double);
     a->short_lines = contiguous_lines && !a->by_lines && a->n > 1 && a->n < 9 && a->n != 6;
     a->two_passes = VECTOR_BYTES == 64 && contiguous_lines && !a->by_lines && (a->n == 10 || a->n == 12 || a->n == 15 || a->n == 16);
     a->split_lines = contiguous_lines && !a->by_lines && rows_of_lanes(a->n, a->is_double) > 1;

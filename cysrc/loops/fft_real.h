@@ -102,6 +102,11 @@ INL void F(store_part)(vec v, REAL *p, i64 count)
 #endif
 }
 
+INL cell F(backward)(cell c)
+{
+    const ivec lanes = {EACH_LANE(BACK_OF, 0)};
+    return (cell){__builtin_shuffle(c.re, lanes), __builtin_shuffle(c.im, lanes)};
+}
 INL cell F(swap)(cell c, int on) { return on ? (cell){c.im, c.re} : c; }
 INL cell F(add)(cell a, cell b) { return (cell){a.re + b.re, a.im + b.im}; }
 INL cell F(sub)(cell a, cell b) { return (cell){a.re - b.re, a.im - b.im}; }
@@ -767,6 +772,33 @@ KERNEL_FN void F(run_line)(const FftPlan *plan, const REAL *x, REAL *y, int swap
     }
 }
 
+/* Bins k and m - k, for each k <= m / 2, of a real line of 2m numbers from z, the spectrum of its m pairs; conjugated for `inverse`. */
+KERNEL_FN void F(unpack_line)(const REAL *z, REAL *y, i64 m, i64 ys, const REAL *w, REAL scale, int inverse)
+{
+    const REAL conjugated = inverse ? -scale : scale;
+    i64 first = 1;
+#if VECTOR_BYTES == 64
+    for (; ys == 1 && 2 * (first + V) <= m + 1; first += V) { /* as long as the two vectors of bins do not meet */
+        cell p = F(load_cell)(z + 2 * first), q = F(backward)(F(load_cell)(z + 2 * (m - first - V + 1))), r = F(load_cell)(w + 2 * first);
+        const vec half = SPLAT(vec, (REAL)0.5);
+        cell e = {half * (p.re + q.re), half * (p.im - q.im)}, o = {half * (p.im + q.im), half * (q.re - p.re)};
+        cell t = {FMA(o.re, r.re, -(o.im * r.im)), FMA(o.re, r.im, o.im * r.re)};
+        F(store_cell)((cell){scale * (e.re + t.re), conjugated * (e.im + t.im)}, y + 2 * first);
+        F(store_cell)(F(backward)((cell){scale * (e.re - t.re), conjugated * (t.im - e.im)}), y + 2 * (m - first - V + 1));
+    }
+#endif
+    for (i64 k = 0; k <= m / 2; k = k ? k + 1 : first) {
+        i64 j = m - k; /* which reads the same two */
+        REAL ar = z[2 * k], ai = z[2 * k + 1], br = k ? z[2 * j] : ar, bi = k ? z[2 * j + 1] : ai;
+        REAL er = (REAL)0.5 * (ar + br), ei = (REAL)0.5 * (ai - bi), or_ = (REAL)0.5 * (ai + bi), oi = (REAL)0.5 * (br - ar);
+        REAL tr = FMA(or_, w[2 * k], -(oi * w[2 * k + 1])), ti = FMA(or_, w[2 * k + 1], oi * w[2 * k]);
+        y[2 * k * ys] = scale * (er + tr);
+        y[2 * k * ys + 1] = conjugated * (ei + ti);
+        y[2 * j * ys] = scale * (er - tr);
+        y[2 * j * ys + 1] = conjugated * (ti - ei);
+    }
+}
+
 KERNEL_FN void F(run_by_line)(const FftArgs *a, i64 line)
 {
     const FftPlan *plan = a->plan, *half = plan->half, *core = a->kind != FFT_C2C && half ? half : plan;
@@ -802,17 +834,7 @@ KERNEL_FN void F(run_by_line)(const FftArgs *a, i64 line)
                 x = z;
             }
             F(run_line)(core, x, z, 0, 1, room);
-            for (i64 k = 0; k <= m / 2; k++) { /* k and m - k read the same two */
-                i64 j = m - k;
-                REAL ar = z[2 * k], ai = z[2 * k + 1], br = k ? z[2 * j] : ar, bi = k ? z[2 * j + 1] : ai;
-                REAL er = (REAL)0.5 * (ar + br), ei = (REAL)0.5 * (ai - bi), or_ = (REAL)0.5 * (ai + bi), oi = (REAL)0.5 * (br - ar);
-                REAL tr = FMA(or_, w[2 * k], -(oi * w[2 * k + 1])), ti = FMA(or_, w[2 * k + 1], oi * w[2 * k]);
-                REAL im = a->inverse ? -scale : scale;
-                y[2 * k * ys] = scale * (er + tr);
-                y[2 * k * ys + 1] = im * (ei + ti);
-                y[2 * j * ys] = scale * (er - tr);
-                y[2 * j * ys + 1] = im * (ti - ei);
-            }
+            F(unpack_line)(z, y, m, ys, w, scale, a->inverse);
         } else {
             for (i64 k = 0; k < n; k++) {
                 z[2 * k] = x[k * xs];
