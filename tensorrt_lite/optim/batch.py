@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
 
-from .optimizer import PerTensorOptimizer, _add, _check_lr, _check_non_negative, _new_step, _to_float, _value
+from .optimizer import PerTensorOptimizer, _add, _check_lr, _check_non_negative, _new_step, _scalar, _to_float, _value
 
 if TYPE_CHECKING:
     from tensorrt_lite import Tensor
@@ -104,7 +104,7 @@ class ASGD(PerTensorOptimizer):
     def _init_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {
             "step": _new_step(p, group),
-            "eta": _new_step(p, group).add_(group["lr"]),
+            "eta": _new_step(p, group).add_(_scalar(group["lr"])),
             "mu": _new_step(p, group).add_(1),
             "ax": trt.zeros_like(p),
         }

@@ -125,6 +125,11 @@ def _to_float(value: Any) -> float:
     return value.item() if isinstance(value, trt.Tensor) else value
 
 
+def _scalar(value: Any) -> Any:
+    """A hyperparameter to calculate with: a one-element tensor without dimensions, so that it broadcasts to no other shape."""
+    return value.reshape(()) if isinstance(value, trt.Tensor) and value.dim() else value
+
+
 def _check_lr(lr: Any) -> None:
     if isinstance(lr, trt.Tensor) and lr.numel() != 1:
         raise ValueError("Tensor lr must be 1-element")
@@ -464,12 +469,18 @@ def _steps_to_tensors(state: dict[Any, Any]) -> None:
 
 
 def _check_flags(group: dict[str, Any]) -> None:
-    if group.get("fused") and group.get("foreach"):
-        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
-    if group.get("differentiable"):
-        if group.get("fused"):
+    if group.get("fused"):
+        if group.get("differentiable"):
             raise RuntimeError("`fused` does not support `differentiable`")
-        raise NotImplementedError("differentiable=True is not supported: the update runs outside autograd")
+        if group.get("foreach"):
+            raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+
+
+def _step_recorded(optimizer: Optimizer) -> None:
+    """A step with `differentiable=True`."""
+    from . import _differentiable
+
+    _differentiable.step(optimizer)
 
 
 class _Bucket:
@@ -548,6 +559,9 @@ class FusedOptimizer(Optimizer):
         if closure is not None:
             with trt.enable_grad():
                 loss = closure()
+        if self.defaults.get("differentiable"):
+            _step_recorded(self)
+            return loss
         _check_capture(self)
         with trt.no_grad():
             for group in self.param_groups:
@@ -650,6 +664,9 @@ class PerTensorOptimizer(Optimizer):
         if closure is not None:
             with trt.enable_grad():
                 loss = closure()
+        if self.defaults.get("differentiable"):
+            _step_recorded(self)
+            return loss
         _check_capture(self)
         with trt.no_grad():
             for group in self.param_groups:

@@ -448,8 +448,6 @@ def test_copies_continue_alike(copier):
         (lambda p: optim.Rprop(p, etas=(1.1, 1.2)), ValueError, "Invalid eta values: 1.1, 1.2"),
         (lambda p: optim.LBFGS([{"params": p[:1]}, {"params": p[1:]}]), ValueError, "parameter groups"),
         (lambda p: optim.Adafactor(p, d=0.5), ValueError, "Clipping threshold"),
-        (lambda p: optim.SGD(p, differentiable=True), NotImplementedError, "differentiable"),
-        (lambda p: optim.NAdam(p, differentiable=True), NotImplementedError, "differentiable"),
     ],
 )
 def test_bad_arguments(build, error, match):
