@@ -63,7 +63,8 @@ def assert_close(
 
     actual, expected: tensors, numbers, bools, None, NumPy values, or sequences and mappings of these, nested.
     Tolerances left out are chosen by dtype (float32: rtol 1.3e-6, atol 1e-5; float64: 1e-7, 1e-7; float16: 1e-3, 1e-5;
-    bfloat16: 1.6e-2, 1e-5; integers and bool: exact). `msg` replaces the message, or makes it of the generated one.
+    bfloat16: 1.6e-2, 1e-5; integers and bool: exact). Of sparse tensors the indices are compared exactly, as they are
+    stored, and the values within the tolerances; of nested ones the values. `msg` replaces the message, or makes it of the generated one.
     AssertionError when they are not close; ValueError when only one tolerance is given; TypeError when the inputs are
     of unrelated types.
     """
@@ -195,7 +196,7 @@ def _tensor_pair(
 ) -> Callable[[], None] | None:
     if not isinstance(actual, type(expected)) and not isinstance(expected, type(actual)):
         return None
-    if not options["allow_subclasses"] and type(actual) is not type(expected):
+    if not options["allow_subclasses"] and _class(actual) is not _class(expected):
         return None
     tensors = []
     for value in (actual, expected):
@@ -214,6 +215,12 @@ def _tensor_pair(
             _compare_values(mine, theirs, rtol, atol, item, options)
 
     return compare
+
+
+def _class(value: Any) -> type:
+    """The class of a value; of a sparse tensor, which PyTorch knows by its layout alone, Tensor."""
+    sparse = sys.modules.get("tensorrt_lite._sparse.tensor")
+    return Tensor if sparse is not None and type(value) is sparse.SparseTensor else type(value)
 
 
 def _dtype_name(tensor: Tensor) -> str:
@@ -243,7 +250,7 @@ def _compare_attributes(actual: Tensor, expected: Tensor, item: tuple[Any, ...],
     if actual.layout != expected.layout:
         if options["check_layout"]:
             differ("layout", actual.layout, expected.layout)
-    elif options["check_stride"] and actual.stride() != expected.stride():
+    elif actual.layout == trt.strided and options["check_stride"] and actual.stride() != expected.stride():
         differ("stride()", actual.stride(), expected.stride())
     if options["check_device"] and actual.device != expected.device:
         differ("device", actual.device, expected.device)
@@ -254,16 +261,70 @@ def _compare_attributes(actual: Tensor, expected: Tensor, item: tuple[Any, ...],
 def _compare_values(
     actual: Tensor, expected: Tensor, rtol: float, atol: float, item: tuple[Any, ...], options: dict[str, Any]
 ) -> None:
-    """actual, expected: equal shapes, any dtypes and devices."""
+    """actual, expected: equal shapes, any dtypes, devices and layouts."""
     if actual.device != expected.device:
         actual, expected = actual.cpu(), expected.cpu()
     if actual.dtype != expected.dtype:
         dtype = trt.promote_types(actual.dtype, expected.dtype)
         actual, expected = actual.to(dtype), expected.to(dtype)
+    if actual.layout != expected.layout:
+        actual, expected = (x if x.layout == trt.strided else x.to_dense() for x in (actual, expected))
 
+    equal_nan = options["equal_nan"]
+    if actual.layout == trt.strided:
+        _compare_elements(actual, expected, rtol, atol, item, equal_nan)
+    elif actual.layout == trt.jagged:
+        _compare_elements(actual.values(), expected.values(), rtol, atol, item, equal_nan)
+    else:
+        _compare_sparse(actual, expected, rtol, atol, item, equal_nan)
+
+
+# What a message calls a compressed layout, and the accessors of its compressed and its plain indices.
+_COMPRESSED = {
+    trt.sparse_csr: ("CSR", "crow_indices", "col_indices"),
+    trt.sparse_csc: ("CSC", "ccol_indices", "row_indices"),
+    trt.sparse_bsr: ("BSR", "crow_indices", "col_indices"),
+    trt.sparse_bsc: ("BSC", "ccol_indices", "row_indices"),
+}
+
+
+def _compare_sparse(
+    actual: Tensor, expected: Tensor, rtol: float, atol: float, item: tuple[Any, ...], equal_nan: bool
+) -> None:
+    """Indices must be equal as they are stored (COO tensors are not coalesced first), values close."""
+
+    def same_number(what: str, mine: int, theirs: int) -> None:
+        if mine != theirs:
+            raise _Mismatch(AssertionError, f"The number of {what} tensors does not match: {mine} != {theirs}", item)
+
+    if actual.layout == trt.sparse_coo:
+        same_number("sparse dimensions in sparse COO", actual.sparse_dim(), expected.sparse_dim())
+        same_number("specified values in sparse COO", actual._nnz(), expected._nnz())
+        _compare_elements(actual._indices(), expected._indices(), 0, 0, item, False, "Sparse COO indices")
+        _compare_elements(actual._values(), expected._values(), rtol, atol, item, equal_nan, "Sparse COO values")
+        return
+    name, *accessors = _COMPRESSED[actual.layout]
+    same_number(f"specified values in sparse {name}", actual._nnz(), expected._nnz())
+    for accessor in accessors:
+        # Indices may be int32 in one tensor and int64 in the other.
+        mine, theirs = (getattr(x, accessor)().to(trt.int64) for x in (actual, expected))
+        _compare_elements(mine, theirs, 0, 0, item, False, f"Sparse {name} {accessor}")
+    _compare_elements(actual.values(), expected.values(), rtol, atol, item, equal_nan, f"Sparse {name} values")
+
+
+def _compare_elements(
+    actual: Tensor,
+    expected: Tensor,
+    rtol: float,
+    atol: float,
+    item: tuple[Any, ...],
+    equal_nan: bool,
+    subject: str | None = None,
+) -> None:
+    """actual, expected: strided, of equal shapes, dtypes and devices; subject: what a message calls them."""
     matches = actual == expected
     inexact = actual.dtype.is_floating_point or actual.dtype.is_complex
-    if options["equal_nan"] and inexact:
+    if equal_nan and inexact:
         matches = matches | ((actual != actual) & (expected != expected))
     if bool(matches.all()):
         return
@@ -276,12 +337,12 @@ def _compare_values(
         if bool(matches.all()):
             return
     if actual.dim() == 0:
-        _fail_scalars(actual.item(), expected.item(), rtol, atol, item)
+        _fail_scalars(actual.item(), expected.item(), rtol, atol, item, subject or "Scalars")
 
     count, wrong = matches.numel(), int((~matches).sum())
     relative = difference / theirs.abs()
     difference, relative = difference.masked_fill(matches, 0).flatten(), relative.masked_fill(matches, 0).flatten()
-    text = f"Tensor-likes are not {_closeness(rtol, atol)}!\n\n"
+    text = f"{subject or 'Tensor-likes'} are not {_closeness(rtol, atol)}!\n\n"
     text += f"Mismatched elements: {wrong} / {count} ({wrong / count:.1%})\n"
     for name, values, tolerance in (("absolute", difference, atol), ("relative", relative, rtol)):
         place = int(values.argmax())
@@ -291,10 +352,12 @@ def _compare_values(
     raise _Mismatch(AssertionError, text.strip(), item)
 
 
-def _fail_scalars(actual: complex, expected: complex, rtol: float, atol: float, item: tuple[Any, ...]) -> NoReturn:
+def _fail_scalars(
+    actual: complex, expected: complex, rtol: float, atol: float, item: tuple[Any, ...], subject: str = "Scalars"
+) -> NoReturn:
     absolute = abs(actual - expected)
     relative = math.inf if expected == 0 else absolute / abs(expected)
-    text = f"Scalars are not {_closeness(rtol, atol)}!\n\nExpected {expected} but got {actual}.\n"
+    text = f"{subject} are not {_closeness(rtol, atol)}!\n\nExpected {expected} but got {actual}.\n"
     text += f"Absolute difference: {absolute}{_allowance(atol, rtol, atol)}\n"
     text += f"Relative difference: {relative}{_allowance(rtol, rtol, atol)}"
     raise _Mismatch(AssertionError, text, item)

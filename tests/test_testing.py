@@ -107,6 +107,96 @@ def test_assert_close_is_pytorchs(name: str, options: dict[str, Any]) -> None:
     assert mine == theirs
 
 
+MATRIX = [[1.0, 0.0, 2.0, 0.0], [0.0, 3.0, 0.0, 0.0], [0.0, 0.0, 4.0, 5.0], [6.0, 0.0, 0.0, 0.0]]
+# (row, column, value) that turns MATRIX into the other tensor of a pair.
+CHANGES = {"none": (0, 0, 1.0), "value": (2, 3, 5.5), "element less": (3, 0, 0.0), "element more": (0, 1, 7.0), "nan": (1, 1, NAN)}
+LAYOUTS: dict[str, Callable[[Any], Any]] = {
+    "coo": lambda x: x.to_sparse(),
+    "hybrid": lambda x: x.to_sparse(1),
+    "csr": lambda x: x.to_sparse_csr(),
+    "csc": lambda x: x.to_sparse_csc(),
+    "bsr": lambda x: x.to_sparse_bsr((2, 2)),
+    "bsc": lambda x: x.to_sparse_bsc((2, 2)),
+}
+
+
+def changed(t: Any, change: str, moved: bool = False) -> Any:
+    """The changed matrix; moved: with the element of the last row in another column."""
+    row, column, value = CHANGES[change]
+    matrix = t.tensor(MATRIX)
+    matrix[row, column] = value
+    if moved:
+        matrix[3] = matrix[3].roll(1)
+    return matrix
+
+
+@pytest.mark.parametrize("options", [*OPTIONS, {"check_layout": False}], ids=lambda options: ",".join(options) or "defaults")
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_sparse_tensors_are_compared_as_pytorchs(layout: str, change: str, options: dict[str, Any]) -> None:
+    make = LAYOUTS[layout]
+    for moved in (False, True):
+        pairs: list[Callable[[Any], tuple[Any, Any]]] = [
+            lambda t, moved=moved: (make(changed(t, change, moved)), make(changed(t, "none"))),
+            lambda t, moved=moved: (make(changed(t, change, moved)), changed(t, "none")),
+            lambda t, moved=moved: (make(changed(t, change, moved).to(t.float64)), make(changed(t, "none"))),
+            lambda t, moved=moved: (
+                make(changed(t, change, moved).nan_to_num(9).to(t.int64)),
+                make(changed(t, "none").to(t.int64)),
+            ),
+        ]
+        for pair in pairs:
+            mine = outcome(lambda pair=pair: assert_close(*pair(trt), **options))  # type: ignore[misc]
+            theirs = outcome(lambda pair=pair: torch.testing.assert_close(*pair(torch), **options))  # type: ignore[misc]
+            assert mine == theirs
+
+
+def twice(t: Any) -> Any:
+    return t.sparse_coo_tensor(t.tensor([[0, 0, 1]]), t.tensor([1.0, 2.0, 3.0]), (3,))
+
+
+def rows(t: Any, compressed: list[int], columns: list[int], dtype: str) -> Any:
+    kind = getattr(t, dtype)
+    return t.sparse_csr_tensor(t.tensor(compressed, dtype=kind), t.tensor(columns, dtype=kind), t.tensor([1.0, 2.0]), (2, 2))
+
+
+SPARSE_CASES: dict[str, Callable[[Any], tuple[Any, Any]]] = {
+    "uncoalesced against coalesced": lambda t: (twice(t), twice(t).coalesce()),
+    "uncoalesced": lambda t: (twice(t), twice(t)),
+    "order": lambda t: (
+        t.sparse_coo_tensor(t.tensor([[1, 0]]), t.tensor([1.0, 2.0]), (3,)),
+        t.sparse_coo_tensor(t.tensor([[0, 1]]), t.tensor([2.0, 1.0]), (3,)),
+    ),
+    "stored zero": lambda t: (
+        t.sparse_coo_tensor(t.tensor([[0, 1]]), t.tensor([1.0, 0.0]), (3,)),
+        t.sparse_coo_tensor(t.tensor([[0]]), t.tensor([1.0]), (3,)),
+    ),
+    "sparse dimensions": lambda t: (t.tensor(MATRIX).to_sparse(1), t.tensor(MATRIX).to_sparse(2)),
+    "widths of indices": lambda t: (rows(t, [0, 1, 2], [0, 1], "int32"), rows(t, [0, 1, 2], [0, 1], "int64")),
+    "other columns": lambda t: (rows(t, [0, 1, 2], [0, 1], "int32"), rows(t, [0, 1, 2], [1, 1], "int64")),
+    "other rows": lambda t: (rows(t, [0, 1, 2], [0, 1], "int32"), rows(t, [0, 0, 2], [0, 1], "int32")),
+    "no elements": lambda t: (t.zeros(2, 2).to_sparse(), t.zeros(2, 2).to_sparse()),
+    "zero-dimensional": lambda t: (t.tensor(1.0).to_sparse(), t.tensor(2.0).to_sparse()),
+    "complex": lambda t: (t.tensor([0, 1j]).to_sparse(), t.tensor([0, 1 + 1j]).to_sparse()),
+    "bools": lambda t: (t.tensor([True, False]).to_sparse(), t.tensor([False, True]).to_sparse()),
+    "requires grad": lambda t: (t.ones(2).to_sparse().requires_grad_(), t.ones(2).to_sparse().requires_grad_()),
+    "inside a list": lambda t: ([1, twice(t)], [1, twice(t) * 2]),
+    "layouts": lambda t: (t.ones(2, 2).to_sparse(), t.ones(2, 2).to_sparse_csr()),
+    "nested": lambda t: tuple(  # type: ignore[return-value]
+        t.nested.nested_tensor_from_jagged(values, offsets)
+        for offsets in [t.tensor([0, 2, 5])]
+        for values in (t.arange(5.0), t.arange(5.0) * 2)
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", SPARSE_CASES)
+def test_what_sparse_tensors_store_is_compared(name: str) -> None:
+    case = SPARSE_CASES[name]
+    assert outcome(lambda: assert_close(*case(trt))) == outcome(lambda: torch.testing.assert_close(*case(torch)))
+
+
 def test_each_dtype_has_pytorchs_tolerance() -> None:
     for dtype in DTYPES[6:]:
         for step in (1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1):
