@@ -414,7 +414,7 @@ void ISA_NAME(fft_prepare)(FftArgs *a)
         a->together = (int)max_i64(min_i64(FFT_COLUMNS_TOGETHER, FFT_COLUMNS_BYTES / FFT_CELL_BYTES / core), 1);
     }
     const int contiguous_lines = a->kind == FFT_C2C && a->x_stride == 1 && a->y_stride == 1;
-    const int real_lines = a->kind == FFT_R2C && a->n % 2 == 0 && a->x_stride == 1 && a->y_stride == 1;
+    const int real_lines = a->kind != FFT_C2C && a->n % 2 == 0 && a->x_stride == 1 && a->y_stride == 1;
     a->by_lines |= (contiguous_lines || real_lines) && fills_vectors(core, a->is_double);
     a->short_lines = contiguous_lines && !a->by_lines && a->n > 1 && a->n < 9 && a->n != 6;
     a->two_passes = VECTOR_BYTES == 64 && contiguous_lines && !a->by_lines && (a->n == 10 || a->n == 12 || a->n == 15 || a->n == 16);

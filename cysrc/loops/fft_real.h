@@ -799,6 +799,28 @@ KERNEL_FN void F(unpack_line)(const REAL *z, REAL *y, i64 m, i64 ys, const REAL 
     }
 }
 
+/* The reverse: m pairs from the bins of a real line; sign: -1 conjugates them. */
+KERNEL_FN void F(pack_line)(const REAL *x, REAL *z, i64 m, i64 xs, const REAL *w, REAL sign)
+{
+    i64 first = 1;
+#if VECTOR_BYTES == 64
+    for (; xs == 1 && first + V <= m; first += V) {
+        cell a = F(load_cell)(x + 2 * first), b = F(backward)(F(load_cell)(x + 2 * (m - first - V + 1))), r = F(load_cell)(w + 2 * first);
+        a.im *= sign, b.im *= -sign;
+        cell d = sub(a, b), s = add(a, b), t = {FMA(d.re, r.re, d.im * r.im), FMA(d.im, r.re, -(d.re * r.im))};
+        F(store_cell)((cell){s.re - t.im, s.im + t.re}, z + 2 * first);
+    }
+#endif
+    for (i64 k = 0; k < m; k = k ? k + 1 : first) {
+        i64 j = m - k;
+        REAL ar = x[2 * k * xs], ai = k ? sign * x[2 * k * xs + 1] : 0, br = x[2 * j * xs], bi = j < m ? -sign * x[2 * j * xs + 1] : 0;
+        REAL dr = ar - br, di = ai - bi;
+        REAL tr = FMA(dr, w[2 * k], di * w[2 * k + 1]), ti = FMA(di, w[2 * k], -(dr * w[2 * k + 1]));
+        z[2 * k] = ar + br - ti;
+        z[2 * k + 1] = ai + bi + tr;
+    }
+}
+
 KERNEL_FN void F(run_by_line)(const FftArgs *a, i64 line)
 {
     const FftPlan *plan = a->plan, *half = plan->half, *core = a->kind != FFT_C2C && half ? half : plan;
@@ -854,15 +876,7 @@ KERNEL_FN void F(run_by_line)(const FftArgs *a, i64 line)
     } else {
         REAL sign = a->inverse ? 1 : -1;
         if (half) {
-            const REAL *w = plan->quarter;
-            for (i64 k = 0; k < m; k++) {
-                i64 j = m - k;
-                REAL ar = x[2 * k * xs], ai = k ? sign * x[2 * k * xs + 1] : 0, br = x[2 * j * xs], bi = j < m ? -sign * x[2 * j * xs + 1] : 0;
-                REAL dr = ar - br, di = ai - bi;
-                REAL tr = FMA(dr, w[2 * k], di * w[2 * k + 1]), ti = FMA(di, w[2 * k], -(dr * w[2 * k + 1]));
-                z[2 * k] = ar + br - ti;
-                z[2 * k + 1] = ai + bi + tr;
-            }
+            F(pack_line)(x, z, m, xs, plan->quarter, sign);
             F(run_line)(core, z, ys == 1 ? y : z, 1, scale, room);
             if (ys != 1)
                 for (i64 k = 0; k < n; k++)
