@@ -86,6 +86,12 @@ KERNEL_FN void F(run_short)(const FftArgs *a, i64 begin, i64 end)
 }
 
 #if VECTOR_BYTES == 64
+INL void F(scale_cells)(cell *c, const int n, REAL scale)
+{
+    for (int i = 0; i < n; i++)
+        c[i] = (cell){c[i].re * scale, c[i].im * scale};
+}
+
 /* The same of two passes, over scratch that stays in the nearest cache. */
 #define TWO_PASSES(NAME, R1, R2)                                                                                  \
     KERNEL_FN void F(NAME)(const FftPlan *plan, const REAL *x, REAL *y, const F(Lines) *at, int swapped, REAL scale) \
@@ -103,11 +109,13 @@ KERNEL_FN void F(run_short)(const FftArgs *a, i64 begin, i64 end)
         }                                                                                                         \
         INLINE(pass##R1)(a, b, R2, 1, plan->twiddles[0]);                                                          \
         INLINE(pass##R2)(b, a, 1, R1, plan->twiddles[1]);                                                          \
+        if (scale != 1) /* the common one takes no multiplication */                                              \
+            F(scale_cells)(a, N, scale);                                                                          \
         _Pragma("GCC unroll 16") for (int k = 0; k < NUMBERS; k += V) {                                           \
             const int first = k + V > NUMBERS ? NUMBERS - V : k;                                                  \
             const vec *from = number + first + swapped;                                                           \
             const int one = swapped ? -1 : 1;                                                                     \
-            _Pragma("GCC unroll 16") for (int i = 0; i < V; i += 2, from += 2) t[i] = from[0] * scale, t[i + 1] = from[one] * scale; \
+            _Pragma("GCC unroll 16") for (int i = 0; i < V; i += 2, from += 2) t[i] = from[0], t[i + 1] = from[one]; \
             F(transpose)(t);                                                                                      \
             if (at->count == V)                                                                                   \
                 _Pragma("GCC unroll 16") for (int i = 0; i < V; i++) *(uvec *)(y + at->y[i] + first) = t[i];      \
@@ -182,9 +190,11 @@ INL void F(run_split_lines)(const FftPlan *plan, const REAL *const *x, REAL *con
         _Pragma("GCC unroll 16") for (int i = 0; i < V; i++) im[i] = t[first + i].im;
         F(transpose)(im);
         _Pragma("GCC unroll 16") for (int i = 0; i < V; i++) c[i].im = im[i];
-        const cell *r = F(run_side)(plan->rows, V, c, d);
+        cell *r = F(run_side)(plan->rows, V, c, d);
+        if (scale != 1)
+            F(scale_cells)(r, V, scale);
         _Pragma("GCC unroll 4") for (int k = 0; k < V; k++) {
-            const cell v = F(swap)((cell){r[k].re * scale, r[k].im * scale}, swapped);
+            const cell v = F(swap)(r[k], swapped);
             const vec half[2] = {F(first_half)(v), F(second_half)(v)};
             for (int h = 0; h < 2; h++) {
                 const int lane = h * V / 2; /* of which the line and the row */
