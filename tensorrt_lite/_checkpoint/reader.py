@@ -6,6 +6,7 @@ Reads the zip format and the older one of consecutive pickles. The only calls a 
 
 from __future__ import annotations
 
+import _compat_pickle
 import os
 import sys
 from functools import partial
@@ -411,12 +412,18 @@ class _Session:
     # -- globals --
 
     def find_global(self, module: str, name: str) -> Any:
+        given = f"{module}.{name}"
+        if (module, name) in _compat_pickle.NAME_MAPPING:  # protocol 2 writes Python 2's names
+            module, name = _compat_pickle.NAME_MAPPING[module, name]
+        else:
+            module = _compat_pickle.IMPORT_MAPPING.get(module, module)
         full = f"{module}.{name}"
         known = self._known(module, name)
         if known is not None:
             return known
-        if full in self._safe:
-            return Allowed(self._safe[full])
+        for key in (full, given):
+            if key in self._safe:
+                return Allowed(self._safe[key])
         layer = _layer(module, name) if self._layers else None
         if layer is not None:
             return layer
@@ -434,6 +441,7 @@ class _Session:
             if self._layers
             else "Only tensors and plain data are loaded."
         )
+        full = full.removeprefix("builtins.")
         raise hinted("global", UnpicklingError(
             f"Weights only load failed: GLOBAL {full} was not an allowed global by default. {why} If you trust the "
             f"file, allow it to be called with serialization.add_safe_globals([{full}]) or the "
@@ -556,14 +564,19 @@ class _Session:
             return storage
 
         unpickler = self._unpickler(data, load_storage)
+        refusal = "Weights only load failed: " if self.executing is None else ""
+        protocol_2 = data.startswith(b"\x80\x02")
         try:
             is_legacy = unpickler.load() == LEGACY_MAGIC and unpickler.load() == LEGACY_PROTOCOL
             system = unpickler.load() if is_legacy else None
         except UnpicklingError as error:
-            raise RuntimeError(
-                f"not a checkpoint: neither a zip archive nor PyTorch's older format ({error})"
+            raise UnpicklingError(
+                f"{refusal}not a checkpoint: neither a zip archive nor PyTorch's older format ({error})"
             ) from error
         if not is_legacy or not isinstance(system, dict):
+            # PyTorch reads weights in protocol 2 alone: other pickles fail there before their magic number is looked at
+            if self.executing is None and not protocol_2:
+                raise UnpicklingError(f"{refusal}not a checkpoint: a pickle, but not of PyTorch's older format")
             raise RuntimeError("not a checkpoint: a pickle, but not of PyTorch's older format")
         little = system.get("little_endian", True)
         body = unpickler.position

@@ -180,9 +180,10 @@ def test_globals_are_refused_by_name(name, weights_only):
         # a layer may be made there, but not called
         assert "Linear is made with arguments in the file" in str(info.value)
     else:
-        assert re.search(f"GLOBAL {name} was not an allowed global.*add_safe_globals", str(info.value))
+        shown = re.sub("^(builtins|__builtin__)[.]", "", name)
+        assert re.search(f"GLOBAL {shown} was not an allowed global.*add_safe_globals", str(info.value))
         assert ("nothing that a file names is executed" in str(info.value)) == (weights_only is False)
-    assert serialization.get_unsafe_globals_in_checkpoint(with_pickle(call)) == [name]
+    assert serialization.get_unsafe_globals_in_checkpoint(with_pickle(call)) == [name.replace("__builtin__", "builtins")]
 
 
 def test_refusing_imports_nothing(monkeypatch):
@@ -464,8 +465,28 @@ def test_older_format_bounds_its_storages():
 
 @pytest.mark.parametrize("content", [b"hello world, not a checkpoint", pickle.dumps({"a": 1}), b"\x00" * 100, b"\x80"])
 def test_other_files_are_named_as_such(content):
-    with pytest.raises(RuntimeError, match="not a checkpoint"):
+    with pytest.raises(pickle.UnpicklingError, match="Weights only load failed: not a checkpoint"):
         serialization.load(io.BytesIO(content))
+
+
+@pytest.mark.parametrize("weights_only", [True, False])
+@pytest.mark.parametrize("content", [b"<html>hi</html>", b'{"a": 1}', pickle.dumps({"a": 1}), pickle.dumps({"a": 1}, 2), b"\x93NUMPY\x01\x00v" + b"v" * 99])
+def test_other_files_have_pytorchs_type_of_error(content, weights_only):
+    torch = pytest.importorskip("torch")
+    with pytest.raises(Exception) as theirs:  # noqa: PT011 (the type is what is compared)
+        torch.load(io.BytesIO(content), weights_only=weights_only)
+    with pytest.raises(type(theirs.value), match="not a checkpoint"):
+        serialization.load(io.BytesIO(content), weights_only=weights_only)
+
+
+def test_python_2s_names_of_builtins():
+    file = io.BytesIO()
+    serialization.save([len, range(3)], file)
+    assert serialization.get_unsafe_globals_in_checkpoint(io.BytesIO(file.getvalue())) == ["builtins.len", "builtins.range"]
+    with pytest.raises(pickle.UnpicklingError, match=r"GLOBAL len was not an allowed global.*add_safe_globals\(\[len\]\)"):
+        serialization.load(io.BytesIO(file.getvalue()))
+    with serialization.safe_globals([len, range]):
+        assert serialization.load(io.BytesIO(file.getvalue())) == [len, range(3)]
 
 
 def test_torchscript_is_named_as_such():
