@@ -188,3 +188,21 @@ def test_parameter_dict_operations():
         actual["a"]
     with pytest.raises(TypeError, match="cannot be used as a key as it is not a string"):
         actual[1] = trt.ones(1)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda nn: nn.Sequential(nn.Linear(2, 2), nn.ReLU),
+        lambda nn: nn.ModuleList([nn.ReLU]),
+        lambda nn: nn.ModuleDict({"a": nn.ReLU}),
+        lambda nn: nn.ModuleList([len]),
+        lambda nn: nn.Module().add_module("a", int),
+    ],
+)
+def test_a_class_in_place_of_a_module_is_named(build):
+    with pytest.raises(TypeError) as theirs:
+        build(torch.nn)
+    with pytest.raises(TypeError) as ours:
+        build(trt.nn)
+    assert str(ours.value).replace("tensorrt_lite.", "torch.") == str(theirs.value)

@@ -113,7 +113,8 @@ def _new_registry(owner: Module, items: dict[str, Any] | None = None) -> dict[st
 
 
 def _type_name(value: Any) -> str:
-    kind = type(value)
+    """The name of a value's type; classes and functions have their own, as they are given where an instance was meant."""
+    kind = value if isinstance(value, type) or hasattr(value, "__qualname__") and hasattr(value, "__module__") else type(value)
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
