@@ -11,6 +11,8 @@ HINTS = {
     "batch sizes": "Input and target have another number of rows. The target's shape is (N), not (N, 1): target.squeeze(1). A model of sequences: logits.flatten(0, 1), target.flatten().",
     "loss sizes": "The model's output has a dimension of size 1 that the target lacks, or the other way round: output.squeeze(1) or target.unsqueeze(1).",
     "probabilities": "The input has to be probabilities: apply sigmoid first, or use binary_cross_entropy_with_logits, which takes the model's output as it is.",
+    "target range": "Targets are 0, 1 or numbers between: divide bytes of images by 255, and let numbers of classes be (target == 1).float().",
+    "float targets": "Targets of this loss are of the input's dtype: target.to(input.dtype).",
     "backward twice": "A result of the last step is part of this one: detach what is carried on (hidden = hidden.detach()), sum losses before one backward(), or compute the shared part again.",
     "modified": "Write out of place instead (x = x + 1 for x += 1, a new tensor for x[i] = y), or change a copy: x.clone(). An optimizer's step between forward and backward does this, too.",
     "leaf": "Change values of a parameter below no_grad: with no_grad(): p.add_(...). To compute with the changed value: p.clone().",

@@ -187,3 +187,35 @@ def test_margins_raise_pytorchs_types(call):
         call(torch.nn.functional, torch)
     with pytest.raises(expected.type):
         call(trt.nn.functional, trt)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+@pytest.mark.parametrize("value", [255.0, -0.5, 2.0, float("nan")])
+def test_binary_cross_entropy_checks_the_range_of_targets(dtype, value):
+    kind = getattr(trt, dtype)
+    half, target = trt.full((2, 3), 0.5, dtype=kind), trt.zeros(2, 3, dtype=kind)
+    target[1, 2] = value
+    with pytest.raises(RuntimeError, match="all elements of target should be between 0 and 1"):
+        trt.nn.functional.binary_cross_entropy(half, target)
+    with pytest.raises(RuntimeError, match="all elements of input should be between 0 and 1"):
+        trt.nn.functional.binary_cross_entropy(target, half)
+    with pytest.raises(RuntimeError, match="all elements of target should be between 0 and 1"):
+        trt.func.vmap(trt.nn.functional.binary_cross_entropy)(half, target)
+
+
+@pytest.mark.parametrize("target", ["float64", "int64", "int32", "uint8", "bool"])
+@pytest.mark.parametrize("input", ["float32", "int64", "bool"])
+@pytest.mark.parametrize("name", ["binary_cross_entropy", "binary_cross_entropy_with_logits"])
+def test_binary_cross_entropy_of_other_dtypes(name, input, target):
+
+    def outcome(lib):
+        try:
+            return getattr(lib.nn.functional, name)(lib.ones(2).to(getattr(lib, input)), lib.ones(2).to(getattr(lib, target))).item()
+        except (RuntimeError, NotImplementedError) as error:
+            return error
+
+    theirs, ours = outcome(torch), outcome(trt)
+    assert type(ours) is type(theirs)
+    if type(theirs) is RuntimeError:
+        # Behind PyTorch's text stands the operator.
+        assert str(ours).startswith(str(theirs))

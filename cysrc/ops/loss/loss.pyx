@@ -307,16 +307,29 @@ def huber_loss(input, target, reduction=1, delta=1.0):
     return reduced(op__huber_error(as_tensor_arg(input, "huber_loss", "input"), as_tensor_arg(target, "huber_loss", "target"), &s, None, FRESH), reduction)
 
 
+cdef bint outside_unit(TensorBase x):
+    """Whether an element isn't between 0 and 1 (NaN isn't); what has no values to look at passes."""
+    if not x.numel or x.device_type == DEV_META and not x.keys & K_WRAPPED:
+        return False
+    detached = (<object>x).detach()
+    if x.keys & K_WRAPPED:
+        return holds_any(~((detached >= 0) & (detached <= 1)))
+    low, high = _ops.aminmax(detached)
+    return not (bool(low >= 0) and bool(high <= 1))
+
+
 @autocast_policy(cpu="float32", cuda="banned")
 def binary_cross_entropy(input, target, weight=None, reduction=1):
     """-(t log(p) + (1 - t) log(1 - p)) with logarithms clamped at -100, weighted and reduced."""
-    cdef TensorBase x = as_tensor_arg(input, "binary_cross_entropy", "input"), r
+    cdef TensorBase x = as_tensor_arg(input, "binary_cross_entropy", "input"), t = as_tensor_arg(target, "binary_cross_entropy", "target"), r
     check_reduction(reduction)
-    if x.numel and (x.device_type != DEV_META or x.keys & K_WRAPPED):
-        detached = input.detach()
-        if holds_any(~((detached >= 0) & (detached <= 1))) if x.keys & K_WRAPPED else not (bool((detached >= 0).all()) and bool((detached <= 1).all())):
-            raise hinted("probabilities", RuntimeError("all elements of input should be between 0 and 1"))
-    r = op__binary_cross_entropy(x, as_tensor_arg(target, "binary_cross_entropy", "target"), NULL, None, FRESH)
+    if t.dtype != x.dtype and x.device_type != DEV_META:
+        raise hinted("float targets", RuntimeError(f"Found dtype {dtype_label(t.dtype).decode()} but expected {dtype_label(x.dtype).decode()} (binary_cross_entropy: target and input)"))
+    if outside_unit(x):
+        raise hinted("probabilities", RuntimeError("all elements of input should be between 0 and 1"))
+    if outside_unit(t):
+        raise hinted("target range", RuntimeError("all elements of target should be between 0 and 1"))
+    r = op__binary_cross_entropy(x, t, NULL, None, FRESH)
     if weight is not None:
         r = <TensorBase>_ops.mul(r, weight)
     return reduced(r, reduction)
@@ -325,11 +338,18 @@ def binary_cross_entropy(input, target, weight=None, reduction=1):
 @autocast_policy(cpu="float32", cuda="float32")
 def binary_cross_entropy_with_logits(input, target, weight=None, pos_weight=None, reduction=1):
     """binary_cross_entropy of sigmoid(input) without overflow; pos_weight multiplies the positive part."""
-    cdef TensorBase r
+    cdef TensorBase x = as_tensor_arg(input, "binary_cross_entropy_with_logits", "input"), t = as_tensor_arg(target, "binary_cross_entropy_with_logits", "target"), r
     check_reduction(reduction)
+    if category[x.dtype] < CAT_FLOAT:
+        raise NotImplementedError(f"\"binary_cross_entropy_with_logits\" not implemented for '{dtype_label(x.dtype).decode()}'")
+    if category[t.dtype] == CAT_BOOL:
+        raise hinted("float targets", RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead. "
+                                                   "(binary_cross_entropy_with_logits: target)"))
+    if category[t.dtype] < CAT_FLOAT:
+        raise hinted("float targets", RuntimeError(f"result type {dtype_label(x.dtype).decode()} can't be cast to the desired output type {dtype_label(t.dtype).decode()} "
+                                                   "(binary_cross_entropy_with_logits: target)"))
     if pos_weight is None:
-        r = op__logits_cross_entropy(as_tensor_arg(input, "binary_cross_entropy_with_logits", "input"),
-                                     as_tensor_arg(target, "binary_cross_entropy_with_logits", "target"), NULL, None, FRESH)
+        r = op__logits_cross_entropy(x, t, NULL, None, FRESH)
     else:
         log_weight = (pos_weight - 1) * target + 1
         soft = _ops.log1p(_ops.exp(-_ops.abs(input))) + _ops.clamp_min(-input, 0)
@@ -419,6 +439,8 @@ def cross_entropy_loss(input, target, weight=None, reduction=1, ignore_index=-10
         if w is not None and (w.ndim != 1 or w.numel != x.sizes[0 if x.ndim == 1 else 1]):
             raise RuntimeError(f"cross_entropy: weight tensor should be defined either for all classes or no classes but got weight tensor of shape: {shape_text(w)}")
         return probabilities_loss(input, target, weight, reduction, smoothing)
+    if same_sizes(x, t) and x.ndim:
+        raise hinted("class targets", RuntimeError(f"Expected floating point type for target with class probabilities, got {dtype_label(t.dtype).decode()}"))
     if x.ndim == t.ndim and category[t.dtype] == CAT_FLOAT:
         raise RuntimeError(f"Expected floating point type for target with class probabilities, got {shape_text(t)} for input {shape_text(x)}")
     if x.ndim == 2 and t.ndim == 1:
