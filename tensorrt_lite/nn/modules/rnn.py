@@ -137,13 +137,24 @@ class RNNBase(Module):
             init.uniform_(weight, -bound, bound)
 
     def check_input(self, input: Any, batch_sizes: Any = None) -> None:
-        """Raises when the input's rank or width is wrong."""
+        """Raises when the input's dtype, rank or width is wrong."""
+        self._check_dtype(input)
         if input.dim() not in (2, 3):
             raise ValueError(f"{self.mode}: Expected input to be 2D or 3D, got {input.dim()}D instead")
         if input.size(-1) != self.input_size:
             raise hinted(
                 "recurrent size", RuntimeError(f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.size(-1)}")
             )
+
+    def _check_dtype(self, input: Any) -> None:
+        """Raises ValueError unless the input has the weights' dtype, or autocast casts both."""
+        if input.is_nested:
+            raise RuntimeError(f"{self.mode}: expected a dense or packed sequence, got a nested tensor: pad it (input.to_padded_tensor(0)), or nn.utils.rnn.pack_sequence")
+        kind = self.weight_ih_l0.dtype
+        if input.dtype != kind and not any(map(trt.is_autocast_enabled, ("cpu", "cuda"))):
+            raise hinted("dtypes", ValueError(
+                f"RNN input dtype ({input.dtype}) does not match weight dtype ({kind}). Convert input: input.to({kind}), or convert model: model.to({input.dtype})"
+            ))
 
     def check_hidden_size(
         self, hx: Any, expected: tuple[int, ...], msg: str = "Expected hidden size {}, got {}"
@@ -177,7 +188,9 @@ class RNNBase(Module):
         count = self.num_layers * self._directions
         if hx is None:
             return tuple(trt.zeros(count, batch, w, dtype=input.dtype, device=input.device) for w in widths)
-        states = tuple(hx) if self.mode == "LSTM" else (hx,)
+        if self.mode == "LSTM":
+            hx = (hx[0], hx[1], *hx[2:])  # IndexError for a single state
+        states = hx if self.mode == "LSTM" else (hx,)
         rank = 3 if batched else 2
         kind = f"batched {rank}-D" if batched else f"unbatched {rank}-D"
         if any(state.dim() != rank for state in states):
@@ -223,6 +236,8 @@ class RNNBase(Module):
 
     def _forward_packed(self, packed: PackedSequence, hx: Any) -> Any:
         data, batch_sizes, order, inverse = packed
+        if self.mode != "LSTM":  # whose operator refuses it
+            self._check_dtype(data)
         if data.size(-1) != self.input_size:
             raise hinted(
                 "recurrent size", RuntimeError(f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {data.size(-1)}")
