@@ -238,11 +238,34 @@ def broadcast_shapes(*shapes) -> Size:
     return Size(result)
 
 
+def _refuse_sizes(*shapes):
+    """What operators say of sizes that don't broadcast: the last dimension of the first shape that does not fit."""
+    from ._C.core.hints import hinted
+
+    common = []  # from the last dimension
+    for shape in shapes:
+        for place, size in enumerate(reversed(shape)):
+            if place == len(common):
+                common.append(size)
+            elif common[place] == 1:
+                common[place] = size
+            elif size not in (1, common[place]):
+                dim = builtins.max(builtins.map(len, shapes)) - 1 - place
+                raise hinted("broadcast", RuntimeError(
+                    f"The size of tensor a ({common[place]}) must match the size of tensor b ({size}) at non-singleton dimension {dim} "
+                    f"(broadcast_tensors: shapes {', '.join(str(list(s)) for s in shapes)})"
+                )) from None
+
+
 def broadcast_tensors(*tensors):
     """The tensors, those of another shape as views expanded to the common one."""
     if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
         tensors = tuple(tensors[0])
-    shape = broadcast_shapes(*(t.shape for t in tensors))
+    try:
+        shape = broadcast_shapes(*(t.shape for t in tensors))
+    except RuntimeError:
+        _refuse_sizes(*(t.shape for t in tensors))
+        raise
     return tuple(t if t.shape == shape else t.expand(shape) for t in tensors)
 
 

@@ -75,7 +75,7 @@ cdef int broadcast_shapes(str name, int n, PyObject** tensors, int64_t* shape) e
         shape[k] = 1
     for i in range(n):
         x = <TensorBase>tensors[i]
-        for j in range(x.ndim):
+        for j in range(x.ndim - 1, -1, -1):  # the last dimension that differs is the one named
             k = ndim - x.ndim + j
             if x.sizes[j] != 1 and x.sizes[j] != shape[k]:
                 if shape[k] != 1:
@@ -622,7 +622,7 @@ cdef int copy_elements(TensorBase destination, TensorBase source) except -1:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
     if source.ndim > ndim and source.numel != 1:
         raise RuntimeError(f"copy_(): the source of shape {shape_text(source)} can't be broadcast to {shape_text(destination)}")
-    for k in range(ndim):
+    for k in range(ndim - 1, -1, -1):
         j = k - (ndim - source.ndim)
         if j >= 0 and source.sizes[j] != 1 and source.sizes[j] != destination.sizes[k]:
             raise RuntimeError(

@@ -371,7 +371,7 @@ def setitem(TensorBase self not None, key, value):
 
 cdef int check_expands(TensorBase value, TensorBase v) except -1:
     cdef int k, j
-    for k in range(value.ndim):
+    for k in range(value.ndim - 1, -1, -1):
         j = k + v.ndim - value.ndim
         if j < 0:
             raise RuntimeError(f"expand: the number of sizes provided ({v.ndim}) must be greater or equal to the number of dimensions in the tensor ({value.ndim}): value of shape {shape_text(value)} assigned to {shape_text(v)}")

@@ -58,7 +58,7 @@ cdef TensorBase masked_fill_kernel(TensorBase self, TensorBase mask, TensorBase 
     if category[value.dtype] == CAT_COMPLEX and category[self.dtype] != CAT_COMPLEX:
         raise RuntimeError(f"value cannot be converted to type {dtype_text(self.dtype)} without overflow")
     v = cast_to(value, self.dtype)
-    ndim = broadcast_pair("masked_fill", self, mask, shape)
+    ndim = broadcast_pair("masked_fill", self, mask, shape) if mode == INPLACE else broadcast_pair("masked_fill", mask, self, shape)
     if mode == INPLACE:
         if not same_shape_as(self, ndim, shape):
             raise RuntimeError(f"output with shape {shape_text(self)} doesn't match the broadcast shape {sizes_text(ndim, shape)} (masked_fill_)")
@@ -177,7 +177,7 @@ cdef TensorBase masked_select_kernel(TensorBase self, TensorBase mask, TensorBas
     if mode == OUT and out.dtype != self.dtype:
         raise RuntimeError(f"masked_select(): self and result must have the same scalar type")
     check_apart("masked_select", out, mode, self, mask)
-    ndim = broadcast_pair("masked_select", self, mask, shape)
+    ndim = broadcast_pair("masked_select", mask, self, shape)
     flat = flat_nonzero(expanded(mask, ndim, shape))
     x = contiguous_of(expanded(self, ndim, shape))
     r = empty_tensor(1, &flat.numel, self.dtype, place_of(self))
@@ -204,7 +204,7 @@ cdef TensorBase masked_scatter_kernel(TensorBase self, TensorBase mask, TensorBa
         raise RuntimeError(f"masked_scatter: expected self and source to have same dtypes but got {dtype_text(self.dtype)} and {dtype_text(source.dtype)}")
     if mask.dtype != BOOL:
         raise RuntimeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {dtype_of(mask.dtype).name}")
-    ndim = broadcast_pair("masked_scatter", self, mask, shape)
+    ndim = broadcast_pair("masked_scatter", mask, self, shape)
     if mode == INPLACE and not same_shape_as(self, ndim, shape):
         raise RuntimeError(f"output with shape {shape_text(self)} doesn't match the broadcast shape {sizes_text(ndim, shape)} (masked_scatter_)")
     r = begin_write("masked_scatter_", self if mode == INPLACE else expanded(self, ndim, shape), out, mode)

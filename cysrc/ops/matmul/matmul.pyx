@@ -139,7 +139,7 @@ cdef int check_expandable(str name, TensorBase self, int ndim, const int64_t* si
     cdef int i, j
     if self.ndim > ndim:
         raise RuntimeError(f"{name}: the number of sizes provided ({ndim}) must be greater or equal to the number of dimensions in the tensor ({self.ndim})")
-    for i in range(self.ndim):
+    for i in range(self.ndim - 1, -1, -1):
         j = ndim - self.ndim + i
         if self.sizes[i] != sizes[j] and self.sizes[i] != 1:
             raise RuntimeError(
@@ -561,7 +561,7 @@ cdef object batched_matmul(TensorBase a, TensorBase b):
     cdef int64_t x, y, batch = 1
     full.n = n
     da.n = db.n = n
-    for i in range(n - 2):
+    for i in range(n - 3, -1, -1):
         x = a.sizes[i - n + a.ndim] if i >= n - a.ndim else 1
         y = b.sizes[i - n + b.ndim] if i >= n - b.ndim else 1
         if x != y and x != 1 and y != 1:

@@ -178,7 +178,7 @@ cdef TensorBase expand_kernel(TensorBase self, const Dims* size):
     cdef int64_t want
     if size.n < self.ndim:
         raise RuntimeError(f"expand({self_label(self)}, size={sizes_text(size.n, size.v)}): the number of sizes provided ({size.n}) must be greater or equal to the number of dimensions in the tensor ({self.ndim})")
-    for i in range(size.n):
+    for i in range(size.n - 1, -1, -1):
         j = i - (size.n - self.ndim)
         want = size.v[i]
         if j < 0:
