@@ -321,3 +321,12 @@ def test_tensorboards_own_reader(tmp_path):
     start = plugin_data_pb2.HParamsPluginData.FromString(parts[1].metadata.plugin_data.content).session_start_info
     assert start.hparams["lr"].number_value == 0.1 and start.hparams["deep"].bool_value is False
     assert plugin_data_pb2.HParamsPluginData.FromString(parts[0].metadata.plugin_data.content).experiment.metric_infos[0].name.tag == "accuracy"
+
+
+def test_values_that_cannot_be_written(tmp_path):
+    with SummaryWriter(str(tmp_path)) as writer:
+        with pytest.raises(TypeError, match=r"Cannot handle this data type: \(1, 1, 5\), \|u1"):
+            writer.add_image("i", trt.rand(5, 8, 9), 0)
+        with pytest.raises(ValueError, match="could not convert string to float: 'abc'"):
+            writer.add_scalar("v", "abc")
+        writer.add_scalar("v", "1.5")

@@ -55,6 +55,8 @@ def scalar(tag: str, value: Any, new_style: bool = False, double_precision: bool
     """One number: in the old style a float, in the new one a tensor of no dimensions."""
     if isinstance(value, (list, tuple)):  # PyTorch's error, which packages that log whatever they find suppress
         raise NotImplementedError(f"Got {type(value)}, but numpy array or torch tensor are expected.")
+    if isinstance(value, str):
+        value = float(value)  # ValueError where it spells no number
     number = make_np(value).reshape(-1)
     if number.size != 1:
         raise AssertionError(f"Tensor should contain one element (0 dimensions). Was given size: {number.size} and {make_np(value).ndim} dimensions.")
@@ -98,6 +100,8 @@ def histogram_raw(tag: str, min: Any, max: Any, num: Any, sum: Any, sum_squares:
 def png(image: Any) -> bytes:
     """An image of bytes (height, width, 1, 3 or 4 channels) as a PNG file."""
     height, width, channels = image.shape
+    if channels not in (1, 2, 3, 4):
+        raise TypeError(f"Cannot handle this data type: (1, 1, {channels}), |u1 (an image of shape {tuple(image.shape)}, height first)")
     rows = np.concatenate([np.zeros((height, 1), np.uint8), np.ascontiguousarray(image).reshape(height, -1)], axis=1).tobytes()
     header = struct.pack(">IIBBBBB", width, height, 8, {1: 0, 2: 4, 3: 2, 4: 6}[channels], 0, 0, 0)
     chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows, 6)), (b"IEND", b""))
