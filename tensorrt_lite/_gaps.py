@@ -45,8 +45,8 @@ def homes(name: str) -> list[str]:
 
 
 def paragraphs(name: str) -> list[str]:
-    """The items and rows of the list that name the last part of `name`."""
-    word = re.compile(rf"`[^`]*\b{re.escape(name.rpartition('.')[2])}\b[^`]*`")
+    """The items and rows of the list that name `name`."""
+    word = re.compile(rf"`[^`]*\b{re.escape(name)}\b[^`]*`")
     return [part for part in re.split(r"\n(?=- |\||\n)", text()) if word.search(part) and part.startswith(("- ", "|"))]
 
 
@@ -69,7 +69,8 @@ def _tell(arguments: list[str]) -> int:
     name = re.sub(r"^(torch|tensorrt_lite|trt)\.", "", arguments[0])
     known = missing_paths(name)
     here = [name] if name not in known and exists(name) else homes(name)
-    said = paragraphs(name)
+    # the list names members without their module; of a path that leads nowhere its last word says nothing
+    said = paragraphs(name.rpartition(".")[2] if known or here else name)
     for path in here:
         print(f"{path}: is here" + (", but for what is said below" if said else ""))
     for path in known:

@@ -54,9 +54,11 @@ def test_one_name(name, said, capsys):
     assert said in capsys.readouterr().out
 
 
-def test_a_name_of_nothing(capsys):
-    assert main(["missing", "no_such_name"]) == 1
-    assert "nothing is known of 'no_such_name'" in capsys.readouterr().err
+@pytest.mark.parametrize("name", ["no_such_name", "no_such.name"])  # "name" is a word of the list
+def test_a_name_of_nothing(name, capsys):
+    assert main(["missing", name]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == "" and f"nothing is known of '{name}'" in printed.err
 
 
 def test_what_is_here_says_so_under_its_own_name_too(capsys):
