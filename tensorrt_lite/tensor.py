@@ -458,7 +458,8 @@ class Tensor(TensorBase):
         """A copy of data in this tensor's dtype and device."""
         if isinstance(data, TensorBase):
             data = data.detach().clone().to(dtype=dtype or self.dtype)
-            return data.requires_grad_(requires_grad)
+            data.requires_grad = requires_grad
+            return data
         return _ops.tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
 
     def new(self, *args) -> Tensor:
@@ -599,7 +600,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
             data = _ops.empty(0)
         if type(data) is Tensor or type(data) is Parameter:
             return _attributes.make_subclass(cls, data.detach(), requires_grad)
-        t = data.detach().requires_grad_(requires_grad)
+        t = data.detach()
+        t.requires_grad = requires_grad
         t._is_param = True
         return t
 

@@ -361,6 +361,11 @@ def set_requires_grad(TensorBase self not None, bint value):
 
 def requires_grad_(TensorBase self not None, requires_grad=True):
     """Set whether gradients are accumulated for this leaf."""
+    if type(requires_grad).__name__ not in ("bool", "bool_"):  # NumPy's, too
+        raise TypeError(f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, not {type(requires_grad).__name__}")
+    if self.keys & K_WRAPPED:
+        from tensorrt_lite._C.core.transform import check_may_require_grad
+        check_may_require_grad(self, True)
     set_requires_grad(self, requires_grad)
     return self
 

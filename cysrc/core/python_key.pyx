@@ -484,7 +484,9 @@ def dispatch_factory(function, tuple args, dict kwargs):
     result = ask(factory_object(function), types, args, kwargs)
     if not isinstance(result, TensorBase):
         raise TypeError(f"{function.__name__}: a kernel must return a Tensor, not {type(result).__name__}")
-    return result.requires_grad_() if requires_grad else result
+    if requires_grad:
+        result.requires_grad = True
+    return result
 
 
 # ---- modes ---------------------------------------------------------------------------------------------------------

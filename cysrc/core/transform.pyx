@@ -296,9 +296,14 @@ def readable_value(TensorBase t not None, str what):
     return t.detach() if t.requires_grad else t
 
 
-def check_may_require_grad(TensorBase t not None):
-    """RuntimeError at a level of vmap: what its tensors record are their values' histories."""
-    if (<WrappedStorage?>t.storage).level.maps:
+def in_transform():
+    """Whether a transform is running in this thread."""
+    return PyList_GET_SIZE(stack()) > 0
+
+
+def check_may_require_grad(TensorBase t not None, bint anywhere=False):
+    """RuntimeError at a level of vmap: what its tensors record are their values' histories. `anywhere`: at every level, for requires_grad_()."""
+    if anywhere or (<WrappedStorage?>t.storage).level.maps:
         raise RuntimeError(
             "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) inside of a function being transformed by a functorch "
             "transform. This is unsupported, please attempt to use the functorch transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call requires_grad_() outside of "
@@ -608,7 +613,9 @@ def make_transformed(function, tuple args, dict kwargs):
         leave_lower(here)
     if not level.maps and isinstance(result, TensorBase):
         result = wrapped(<TensorBase>result, level, -1)
-    return result.requires_grad_() if requires_grad else result
+    if requires_grad:
+        result.requires_grad = True
+    return result
 
 
 # ---- another thread --------------------------------------------------------------------------------------------------

@@ -56,6 +56,8 @@ def _differentiable(x: Any, who: str) -> None:
     if not isinstance(x, trt.Tensor):
         raise ValueError(f"{who}: Thing passed to transform API must be Tensor, got {type(x)}")
     if not (x.is_floating_point() or x.is_complex()):
+        if who in ("jvp", "jacfwd"):  # forward mode has an error of its own
+            raise ValueError(f"Expected primal to be floating point or complex, but got: {x.dtype} ({who})")
         raise RuntimeError(f"{who}: Expected a tensor of floating point or complex numbers, got {x.dtype}")
 
 
@@ -74,7 +76,9 @@ def _leaves_of(tree: Any, level: Any, who: str) -> tuple[Any, list[Any]]:
     for x in flat:
         if isinstance(x, trt.Tensor):
             _differentiable(x, who)
-            leaves.append(transform.wrap(x, level).requires_grad_())
+            leaf = transform.wrap(x, level)
+            leaf.requires_grad = True  # requires_grad_() is refused inside transforms
+            leaves.append(leaf)
         else:
             _differentiable(x, who)
     return _pytree.tree_unflatten(leaves, spec), leaves

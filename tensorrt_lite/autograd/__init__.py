@@ -13,6 +13,7 @@ from tensorrt_lite._C.autograd.engine import begin_pass as _begin_pass, end_pass
 from tensorrt_lite._C.autograd.thread_snapshot import is_multithreading_enabled
 from tensorrt_lite._C.core.hints import hinted as _hinted
 from tensorrt_lite._C.core.tensor import TensorBase as _TensorBase
+from tensorrt_lite._C.core.transform import in_transform as _in_transform
 from tensorrt_lite.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled, set_multithreading_enabled
 from tensorrt_lite.autograd.grad_mode import enforce_grad_layout_policy
 
@@ -152,6 +153,11 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
         if grad_tensors is not None:
             raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only use `grad_tensors`.")
         grad_tensors = grad_variables
+    if _in_transform():
+        raise RuntimeError(
+            "backward() called inside a functorch transform. This is not supported, please use functorch.grad or functorch.vjp instead "
+            "or call backward() outside of functorch transforms."
+        )
     token = _begin_pass()
     try:
         if inputs is not None:

@@ -222,7 +222,9 @@ def hessian(
 
     def gradient(*xs):
         if outer_jacobian_strategy == "forward-mode":
-            xs = tuple(x if x.requires_grad else x.requires_grad_() for x in xs)
+            for x in xs:
+                if not x.requires_grad:
+                    x.requires_grad = True  # requires_grad_() is refused inside transforms
         out = _scalar_output(func, xs, "hessian")
         found = _gradients((out,), xs, (_ops.ones_like(out),), strict, True, "The output of the user-provided function")
         return found if was_tuple else found[0]

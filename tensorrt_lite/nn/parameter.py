@@ -33,7 +33,8 @@ class Buffer(trt.Tensor, metaclass=_BufferMeta):
     def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
         if data is None:
             data = trt.empty(0)
-        result = data.detach().requires_grad_(data.requires_grad)
+        result = data.detach()
+        result.requires_grad = data.requires_grad
         result.persistent = persistent
         result._is_buffer = True
         return result

@@ -315,3 +315,37 @@ def test_results_keep_their_names(name: str, transform: str) -> None:
         except RuntimeError as error:
             found.append((type(error).__name__, str(error).replace("tensorrt_lite.", "torch.")))
     assert found[0] == found[1]
+
+
+def backward_of_its_argument(x):
+    y = (x * x).sum()
+    y.backward()
+    return y
+
+
+def marks_its_argument(x):
+    x.requires_grad_()
+    return (x * x).sum()
+
+
+@pytest.mark.parametrize("transform", ["grad", "jacrev", "jacfwd", "vmap"])
+@pytest.mark.parametrize("function", [backward_of_its_argument, marks_its_argument])
+def test_transforms_refuse_what_pytorchs_refuse(function, transform):
+    with pytest.raises(RuntimeError) as theirs:
+        getattr(torch.func, transform)(function)(torch.ones(2, 2))
+    with pytest.raises(RuntimeError) as ours:
+        getattr(trt.func, transform)(function)(trt.ones(2, 2))
+    assert str(ours.value) == str(theirs.value)
+
+
+def test_leaves_are_made_inside_transforms():
+    def function(x):
+        w = trt.ones(2, requires_grad=True)
+        p = trt.nn.Parameter(x)
+        z = trt.zeros_like(x, requires_grad=True)
+        return (x * x).sum() + w.sum() + (p + z).sum()
+
+    assert trt.func.grad(function)(trt.ones(2, 2)).tolist() == [[2, 2], [2, 2]]
+    x = trt.ones(2, requires_grad=True)
+    (x * 2).sum().backward()  # and nothing is left of the refusals
+    assert x.grad.tolist() == [2, 2]
