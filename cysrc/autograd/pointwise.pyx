@@ -422,7 +422,7 @@ cdef TensorBase call3(PointwiseInfo* info, TensorBase a, TensorBase b, TensorBas
 
 cdef int param(object x, Scalar* s, str op, str name) except -1:
     """A number that is a parameter of the operator (alpha, negative_slope, …)."""
-    if not is_number(x) and not isinstance(x, TensorBase):
+    if not is_number(x) and (not isinstance(x, TensorBase) or (<TensorBase>x).ndim or (<TensorBase>x).requires_grad):
         raise TypeError(f"{op}(): argument '{name}' must be Number, not {type(x).__name__}")
     return to_scalar(x, s)
 

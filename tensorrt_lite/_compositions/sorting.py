@@ -148,7 +148,9 @@ def bincount(input: Any, weights: Any = None, minlength: Any = 0) -> Tensor:
     n = int_argument(minlength, "bincount", "minlength")
     if n < 0:
         raise RuntimeError("minlength should be >= 0")
-    if x.dim() != 1 or x.is_floating_point() or x.is_complex() or x.dtype == _dtype_by_name("bool"):
+    if (x.is_floating_point() or x.is_complex() or x.dtype == _dtype_by_name("bool")) and not x.is_meta:
+        raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{type_name(x.dtype)}'")
+    if x.dim() != 1:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if x.is_meta:
         raise NotImplementedError("bincount(): the result's shape depends on the data, which meta tensors do not have")

@@ -208,9 +208,9 @@ class profile:
         write_chrome_trace(path, self._events, profile, {"trace_id": self.trace_id, "with_stack": int(self.with_stack), **(metadata or {})})
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
-        """Write stacks with their time (`EventList.export_stacks`). RuntimeError where none were recorded."""
+        """Write stacks with their time (`EventList.export_stacks`). AssertionError where none were recorded."""
         if not self.with_stack:
-            raise RuntimeError("export_stacks() requires with_stack=True")
+            raise AssertionError("export_stacks() requires with_stack=True")
         self.function_events.export_stacks(path, metric)
 
     def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False) -> EventList:

@@ -95,7 +95,7 @@ def _activities(given: Iterable[Any] | None) -> set[ProfilerActivity]:
         raise AssertionError("No valid profiler activities found")
     for activity in found:
         if not isinstance(activity, ProfilerActivity):
-            raise TypeError(f"activities must be ProfilerActivity, not {type(activity).__name__}")
+            raise AssertionError(f"No valid profiler activities found: activities must be ProfilerActivity, not {type(activity).__name__}")
     return found
 
 

@@ -568,11 +568,11 @@ def test_results_are_refused_before_there_are_any(tmp_path):
         profile(activities=[])
     with pytest.raises(TypeError):
         profile(schedule=3)
-    with pytest.raises(TypeError, match="ProfilerActivity"):
+    with pytest.raises(AssertionError, match="No valid profiler activities.*ProfilerActivity"):
         profile(activities=["cpu"])
     with pytest.raises(ValueError, match="profile_memory=True required"):
         p.export_memory_timeline(str(tmp_path / "m.html"))
-    with pytest.raises(RuntimeError, match="with_stack"):
+    with pytest.raises(AssertionError, match="with_stack"):
         p.export_stacks(str(tmp_path / "s"))
 
 
