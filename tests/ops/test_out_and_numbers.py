@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 import tensorrt_lite as trt
@@ -317,3 +318,45 @@ def test_what_is_delivered_must_be_a_tensor():
     for result in (-1.0, None, [1]):
         with pytest.raises(TypeError):
             deliver_result("name", result, trt.zeros(1))
+
+
+MISTAKEN_TYPES = [
+    lambda lib, x: lib.nn.functional.leaky_relu(x, lib.ones(1)),
+    lambda lib, x: lib.nn.functional.threshold(x, 1.0, lib.ones(2)),
+    lambda lib, x: lib.nn.functional.elu(x, lib.ones(1)),
+    lambda lib, x: lib.nn.functional.elu(x, lib.tensor(1.0, requires_grad=True)),
+    lambda lib, x: lib.add(x, x, alpha=lib.ones(1)),
+    lambda lib, x: lib.addcmul(x, x, x, value=lib.ones(2)),
+    lambda lib, x: lib.bincount(x),
+    lambda lib, x: lib.zeros(2, requires_grad="x"),
+    lambda lib, x: lib.tensor(2.0, requires_grad=1),
+    lambda lib, x: x.requires_grad_("x"),
+    lambda lib, x: lib.where(x > 0, "a", 0),
+    lambda lib, x: x.to(np.float32),
+    lambda lib, x: lib.nn.Linear(1, 1).to(np.float32),
+    lambda lib, x: lib.func.hessian(lambda a: (a * a).sum())(x.long()),
+    lambda lib, x: lib.func.jvp(lambda a: (a * a).sum(), (x.long(),), (x.long(),)),
+]
+
+
+@pytest.mark.parametrize("call", MISTAKEN_TYPES)
+def test_mistaken_types_raise_pytorchs_errors(call):
+    torch = pytest.importorskip("torch")
+    with pytest.raises((TypeError, ValueError, NotImplementedError)) as theirs:
+        call(torch, torch.rand(3))
+    with pytest.raises(theirs.type) as ours:
+        call(trt, trt.rand(3))
+    _, _, expected = str(theirs.value).partition("must be ")
+    assert str(ours.value).endswith(expected)
+
+
+@pytest.mark.parametrize("number", [2, 2.0, trt.tensor(2.0), np.float32(2)])
+def test_what_is_a_number(number):
+    assert F.leaky_relu(-trt.ones(1), number).item() == -2
+
+
+def test_where_names_the_argument_that_is_no_tensor():
+    with pytest.raises(TypeError, match=r"argument 'input' \(position 2\)"):
+        trt.where(trt.ones(2) > 0, "a", 0)
+    with pytest.raises(TypeError, match=r"argument 'other' \(position 3\)"):
+        trt.where(trt.ones(2) > 0, 0, "a")

@@ -30,6 +30,8 @@ def where(condition, input=None, other=None, *, out=None):
         return _ops.nonzero(condition, as_tuple=True)
     if not isinstance(condition, TensorBase):
         raise TypeError(f"where(): argument 'condition' (position 1) must be Tensor, not {type(condition).__name__}")
+    if not isinstance(input, TensorBase) and not is_number(input):
+        raise TypeError(f"where(): argument 'input' (position 2) must be Tensor, not {type(input).__name__}")
     return entry3(&pw_arithmetic[PW_WHERE], condition, input, other, NULL, out, False)
 
 

@@ -6,6 +6,7 @@ from tensorrt_lite._C.core.device cimport LAST_CUSTOM, has_index
 from tensorrt_lite._C.core.storage cimport Storage, hooks_of, lazy_clone_of
 from tensorrt_lite._C.steps.copy cimport run_non_blocking, run_zero_elements, set_zero_elements
 from tensorrt_lite._C.core.device cimport memory_format as memory_format_type
+from tensorrt_lite._C.core.device cimport device as device_class
 
 
 cdef int format_code(object memory_format, str op) except -1:
@@ -201,8 +202,11 @@ def to(TensorBase self not None, *args, dtype=None, device=None, non_blocking=Fa
             else:
                 copy = a
             flags += 1
-        elif a is not None:
+        elif isinstance(a, (str, int, device_class)):
             device = a
+        elif a is not None:
+            raise TypeError(f"to() received an invalid combination of arguments - got ({', '.join([type(b).__name__ for b in args])}), but expected a dtype of this library "
+                            f"(float32, not a NumPy type), a device or a Tensor; self: {dtype_text(self.dtype)} {shape_text(self)}")
     code = parse_dtype(dtype, "to")
     if code < 0:
         code = self.dtype

@@ -764,6 +764,11 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
         given[name] = value
     device, dtype = given.get("device"), given.get("dtype")
     if device is not None:
+        if not isinstance(device, (str, int, trt.device)):
+            raise TypeError(
+                f"to() received an invalid combination of arguments - got ({type(device).__name__}), but expected a dtype "
+                "of this library (float32, not a NumPy type), a device or a Tensor"
+            )
         device = trt.device(device)
     if dtype is not None and not isinstance(dtype, trt.dtype):
         raise TypeError(f"to() received an invalid combination of arguments: dtype={dtype!r}")
