@@ -2,14 +2,17 @@
 
 A worker has a queue of works: what a pass has ready for the device. It takes the innermost pass first, as an outer one waits for it. A worker whose Node
 runs a backward pass serves its own queue while it waits for that pass, whose Nodes may lie on the worker's device: works of passes at least as deep, which
-is enough for progress (the deepest pass waits for none) and bounds its stack. Everything here happens under the GIL; workers sleep without it.
+is enough for progress (the deepest pass waits for none) and bounds its stack. Everything here happens under the GIL; workers sleep without it. An interpreter
+whose GIL is off leaves all Nodes to the calling thread.
 
 A worker begins with the first Node for its device and ends with the process, which does not wait for it. In a child after fork the workers are new ones.
 """
+import sys
 from cpython.object cimport PyObject
 from libc.stdio cimport snprintf
 from tensorrt_lite._C.core.device cimport device_type_name
 from tensorrt_lite._C.core.dispatch cimport attach
+from tensorrt_lite._C.core.free_threading cimport FREE_THREADED
 from tensorrt_lite._C.core.storage cimport hooks_of
 from tensorrt_lite._C.core.tensor cimport TensorBase
 from tensorrt_lite._C.autograd.node cimport NODE_LEAF, OUTPUT_LIST, OUTPUT_UNKNOWN, AccumulateGrad, Node
@@ -50,7 +53,9 @@ cdef bint has_worker(int device_type) noexcept:
 
 
 cdef bint may_leave_thread() except -1:
-    """Whether nothing of the calling thread's state forbids that Nodes run elsewhere."""
+    """Whether nothing of the calling thread's state forbids that Nodes run elsewhere, and the GIL guards what passes and workers share."""
+    if FREE_THREADED and not sys._is_gil_enabled():
+        return False
     for _, may_leave in _devices.values():
         if may_leave is not None and not may_leave():
             return False

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.free_threading import devices_have_threads
+
 ROOT = Path(__file__).resolve().parents[2]
 
 START = """
@@ -31,6 +33,7 @@ def run(program: str) -> str:
     return done.stdout
 
 
+@devices_have_threads
 def test_each_device_has_a_thread() -> None:
     run("""
 together = threading.Barrier(3)
@@ -136,6 +139,7 @@ for _ in range(20):
 """)
 
 
+@devices_have_threads
 def test_fork_and_exit() -> None:
     """A child has workers of its own; a process ends while one waits in a hook."""
     assert run("""
@@ -193,6 +197,7 @@ print(z.grad.tolist())
 """
 
 
+@devices_have_threads
 def test_ctrl_c_while_a_worker_runs() -> None:
     child = subprocess.Popen(
         [sys.executable, "-c", START + INTERRUPTED], stdout=subprocess.PIPE, text=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}
