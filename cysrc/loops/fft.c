@@ -417,9 +417,9 @@ void ISA_NAME(fft_prepare)(FftArgs *a)
     const int real_lines = a->kind != FFT_C2C && a->n % 2 == 0 && a->x_stride == 1 && a->y_stride == 1;
     a->by_lines |= (contiguous_lines || real_lines) && fills_vectors(core, a->is_double);
     a->short_lines = contiguous_lines && !a->by_lines && a->n > 1 && a->n < 9 && a->n != 6;
-    a->two_passes = VECTOR_BYTES == 64 && contiguous_lines && !a->by_lines && (a->n == 10 || a->n == 12 || a->n == 15 || a->n == 16);
-    a->split_lines = contiguous_lines && !a->by_lines && rows_of_lanes(a->n, a->is_double) > 1;
-    a->group_lines = a->by_lines ? 1 : a->split_lines ? max_i64(lanes / rows_of_lanes(a->n, a->is_double), 1) : lanes;
+    a->two_passes = VECTOR_BYTES == 64 && contiguous_lines && !a->by_lines && (a->n == 10 || a->n == 12 || a->n == 15 || a->n == 16 || (a->n == 32 && !a->is_double));
+    a->split_lines = (contiguous_lines || real_lines) && !a->by_lines && rows_of_lanes(core, a->is_double) > 1;
+    a->group_lines = a->by_lines ? 1 : a->split_lines ? max_i64(lanes / rows_of_lanes(core, a->is_double), 1) : lanes;
     a->groups = (a->lines + a->group_lines - 1) / a->group_lines;
 }
 

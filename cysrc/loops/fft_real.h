@@ -326,6 +326,57 @@ KERNEL_FN void F(pack_real)(const cell *restrict x, cell *restrict z, i64 m, i64
         }
 }
 
+/* Bins k and m - k, for each k <= m / 2, of a real line of 2m numbers from z, the spectrum of its m pairs; conjugated for `inverse`. */
+KERNEL_FN void F(unpack_line)(const REAL *z, REAL *y, i64 m, i64 ys, const REAL *w, REAL scale, int inverse)
+{
+    const REAL conjugated = inverse ? -scale : scale;
+    i64 first = 1;
+#if VECTOR_BYTES == 64
+    for (i64 last = (m + 1) / 2 - V; ys == 1 && first < last + V && last > 0; first += V) { /* the last two vectors of bins meet at most */
+        first = min_i64(first, last);
+        cell p = F(load_cell)(z + 2 * first), q = F(backward)(F(load_cell)(z + 2 * (m - first - V + 1))), r = F(load_cell)(w + 2 * first);
+        const vec half = SPLAT(vec, (REAL)0.5);
+        cell e = {half * (p.re + q.re), half * (p.im - q.im)}, o = {half * (p.im + q.im), half * (q.re - p.re)};
+        cell t = {FMA(o.re, r.re, -(o.im * r.im)), FMA(o.re, r.im, o.im * r.re)};
+        F(store_cell)((cell){scale * (e.re + t.re), conjugated * (e.im + t.im)}, y + 2 * first);
+        F(store_cell)(F(backward)((cell){scale * (e.re - t.re), conjugated * (t.im - e.im)}), y + 2 * (m - first - V + 1));
+    }
+#endif
+    for (i64 k = 0; k <= m / 2; k = k ? k + 1 : first) {
+        i64 j = m - k; /* which reads the same two */
+        REAL ar = z[2 * k], ai = z[2 * k + 1], br = k ? z[2 * j] : ar, bi = k ? z[2 * j + 1] : ai;
+        REAL er = (REAL)0.5 * (ar + br), ei = (REAL)0.5 * (ai - bi), or_ = (REAL)0.5 * (ai + bi), oi = (REAL)0.5 * (br - ar);
+        REAL tr = FMA(or_, w[2 * k], -(oi * w[2 * k + 1])), ti = FMA(or_, w[2 * k + 1], oi * w[2 * k]);
+        y[2 * k * ys] = scale * (er + tr);
+        y[2 * k * ys + 1] = conjugated * (ei + ti);
+        y[2 * j * ys] = scale * (er - tr);
+        y[2 * j * ys + 1] = conjugated * (ti - ei);
+    }
+}
+
+/* The reverse: m pairs from the bins of a real line; sign: -1 conjugates them. */
+KERNEL_FN void F(pack_line)(const REAL *x, REAL *z, i64 m, i64 xs, const REAL *w, REAL sign)
+{
+    i64 first = 1;
+#if VECTOR_BYTES == 64
+    for (; xs == 1 && first < m && m > V; first += V) {
+        first = min_i64(first, m - V);
+        cell a = F(load_cell)(x + 2 * first), b = F(backward)(F(load_cell)(x + 2 * (m - first - V + 1))), r = F(load_cell)(w + 2 * first);
+        a.im *= sign, b.im *= -sign;
+        cell d = sub(a, b), s = add(a, b), t = {FMA(d.re, r.re, d.im * r.im), FMA(d.im, r.re, -(d.re * r.im))};
+        F(store_cell)((cell){s.re - t.im, s.im + t.re}, z + 2 * first);
+    }
+#endif
+    for (i64 k = 0; k < m; k = k ? k + 1 : first) {
+        i64 j = m - k;
+        REAL ar = x[2 * k * xs], ai = k ? sign * x[2 * k * xs + 1] : 0, br = x[2 * j * xs], bi = j < m ? -sign * x[2 * j * xs + 1] : 0;
+        REAL dr = ar - br, di = ai - bi;
+        REAL tr = FMA(dr, w[2 * k], di * w[2 * k + 1]), ti = FMA(di, w[2 * k], -(dr * w[2 * k + 1]));
+        z[2 * k] = ar + br - ti;
+        z[2 * k + 1] = ai + bi + tr;
+    }
+}
+
 /* ---- groups of lines ------------------------------------------------------------------------------------------------------- */
 
 typedef struct { i64 x[LANES], y[LANES]; int count, x_adjacent, y_adjacent; } F(Lines);
@@ -769,55 +820,6 @@ KERNEL_FN void F(run_line)(const FftPlan *plan, const REAL *x, REAL *y, int swap
             y[2 * k + swapped] = r[k].re[0] * scale;
             y[2 * k + !swapped] = r[k].im[0] * scale;
         }
-    }
-}
-
-/* Bins k and m - k, for each k <= m / 2, of a real line of 2m numbers from z, the spectrum of its m pairs; conjugated for `inverse`. */
-KERNEL_FN void F(unpack_line)(const REAL *z, REAL *y, i64 m, i64 ys, const REAL *w, REAL scale, int inverse)
-{
-    const REAL conjugated = inverse ? -scale : scale;
-    i64 first = 1;
-#if VECTOR_BYTES == 64
-    for (; ys == 1 && 2 * (first + V) <= m + 1; first += V) { /* as long as the two vectors of bins do not meet */
-        cell p = F(load_cell)(z + 2 * first), q = F(backward)(F(load_cell)(z + 2 * (m - first - V + 1))), r = F(load_cell)(w + 2 * first);
-        const vec half = SPLAT(vec, (REAL)0.5);
-        cell e = {half * (p.re + q.re), half * (p.im - q.im)}, o = {half * (p.im + q.im), half * (q.re - p.re)};
-        cell t = {FMA(o.re, r.re, -(o.im * r.im)), FMA(o.re, r.im, o.im * r.re)};
-        F(store_cell)((cell){scale * (e.re + t.re), conjugated * (e.im + t.im)}, y + 2 * first);
-        F(store_cell)(F(backward)((cell){scale * (e.re - t.re), conjugated * (t.im - e.im)}), y + 2 * (m - first - V + 1));
-    }
-#endif
-    for (i64 k = 0; k <= m / 2; k = k ? k + 1 : first) {
-        i64 j = m - k; /* which reads the same two */
-        REAL ar = z[2 * k], ai = z[2 * k + 1], br = k ? z[2 * j] : ar, bi = k ? z[2 * j + 1] : ai;
-        REAL er = (REAL)0.5 * (ar + br), ei = (REAL)0.5 * (ai - bi), or_ = (REAL)0.5 * (ai + bi), oi = (REAL)0.5 * (br - ar);
-        REAL tr = FMA(or_, w[2 * k], -(oi * w[2 * k + 1])), ti = FMA(or_, w[2 * k + 1], oi * w[2 * k]);
-        y[2 * k * ys] = scale * (er + tr);
-        y[2 * k * ys + 1] = conjugated * (ei + ti);
-        y[2 * j * ys] = scale * (er - tr);
-        y[2 * j * ys + 1] = conjugated * (ti - ei);
-    }
-}
-
-/* The reverse: m pairs from the bins of a real line; sign: -1 conjugates them. */
-KERNEL_FN void F(pack_line)(const REAL *x, REAL *z, i64 m, i64 xs, const REAL *w, REAL sign)
-{
-    i64 first = 1;
-#if VECTOR_BYTES == 64
-    for (; xs == 1 && first + V <= m; first += V) {
-        cell a = F(load_cell)(x + 2 * first), b = F(backward)(F(load_cell)(x + 2 * (m - first - V + 1))), r = F(load_cell)(w + 2 * first);
-        a.im *= sign, b.im *= -sign;
-        cell d = sub(a, b), s = add(a, b), t = {FMA(d.re, r.re, d.im * r.im), FMA(d.im, r.re, -(d.re * r.im))};
-        F(store_cell)((cell){s.re - t.im, s.im + t.re}, z + 2 * first);
-    }
-#endif
-    for (i64 k = 0; k < m; k = k ? k + 1 : first) {
-        i64 j = m - k;
-        REAL ar = x[2 * k * xs], ai = k ? sign * x[2 * k * xs + 1] : 0, br = x[2 * j * xs], bi = j < m ? -sign * x[2 * j * xs + 1] : 0;
-        REAL dr = ar - br, di = ai - bi;
-        REAL tr = FMA(dr, w[2 * k], di * w[2 * k + 1]), ti = FMA(di, w[2 * k], -(dr * w[2 * k + 1]));
-        z[2 * k] = ar + br - ti;
-        z[2 * k + 1] = ai + bi + tr;
     }
 }
 
