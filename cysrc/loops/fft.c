@@ -416,8 +416,8 @@ void ISA_NAME(fft_prepare)(FftArgs *a)
     const int contiguous_lines = a->kind == FFT_C2C && a->x_stride == 1 && a->y_stride == 1;
     const int real_lines = a->kind != FFT_C2C && a->n % 2 == 0 && a->x_stride == 1 && a->y_stride == 1;
     a->by_lines |= (contiguous_lines || real_lines) && fills_vectors(core, a->is_double);
-    a->short_lines = contiguous_lines && !a->by_lines && a->n > 1 && a->n < 9 && a->n != 6;
-    a->two_passes = VECTOR_BYTES == 64 && contiguous_lines && !a->by_lines && (a->n == 10 || a->n == 12 || a->n == 15 || a->n == 16 || (a->n == 32 && !a->is_double));
+    const int of_two_passes = VECTOR_BYTES == 64 && (a->n == 10 || a->n == 12 || a->n == 15 || a->n == 16 || (a->n == 32 && !a->is_double));
+    a->short_lines = contiguous_lines && !a->by_lines && ((a->n > 1 && a->n < 9 && a->n != 6) || of_two_passes);
     a->split_lines = (contiguous_lines || real_lines) && !a->by_lines && rows_of_lanes(core, a->is_double) > 1;
     a->group_lines = a->by_lines ? 1 : a->split_lines ? max_i64(lanes / rows_of_lanes(core, a->is_double), 1) : lanes;
     a->groups = (a->lines + a->group_lines - 1) / a->group_lines;
@@ -446,11 +446,6 @@ void ISA_NAME(fft_lines)(void *context, int64_t begin, int64_t end)
             else
                 run_short_f32(&a, first, last);
 #if VECTOR_BYTES == 64
-        } else if (a.two_passes) {
-            if (a.is_double)
-                run_two_passes_f64(&a, first, last);
-            else
-                run_two_passes_f32(&a, first, last);
         } else if (a.split_lines) {
             if (a.is_double)
                 run_split_f64(&a, first, last);

@@ -27,8 +27,7 @@ typedef struct {
     int far;      /* the arrays outgrow a near cache: the next group's lines are fetched while one is computed */
     int together; /* groups of short lines that are run side by side */
     int by_rows;  /* of groups of adjacent columns, a row of all is read and written after the other */
-    int short_lines; /* contiguous lines of a single pass, which need no scratch */
-    int two_passes; /* contiguous lines whose two passes' bounds are constants */
+    int short_lines; /* contiguous lines of a pass or two, which need no scratch */
     int split_lines; /* contiguous lines that are matrices of as many columns as a vector has lanes */
     int by_lines; /* each line by itself, in vectors along it; otherwise groups of lines, one per lane */
 } FftArgs;

@@ -57,34 +57,6 @@ ONE_PASS(line8, 8, RADIX8)
 #undef UNIT
 #undef IN
 
-/* Groups [begin, end) of such lines. */
-KERNEL_FN void F(run_short)(const FftArgs *a, i64 begin, i64 end)
-{
-    F(Lines) at;
-    Cursor next;
-    const REAL scale = (REAL)a->scale;
-    i64 line = begin * V, limit = min_i64(end * V, a->lines);
-    place(a, line, &next);
-#define LINES_OF(R)                                                                                               \
-    for (; line < limit; line += V) {                                                                             \
-        F(locate)(a, &next, (int)min_i64(limit - line, V), &at);                                                  \
-        if (a->inverse)                                                                                           \
-            F(line##R)((const REAL *)a->x, (REAL *)a->y, &at, 1, scale);                                          \
-        else                                                                                                      \
-            F(line##R)((const REAL *)a->x, (REAL *)a->y, &at, 0, scale);                                          \
-    }                                                                                                             \
-    break;
-    switch (a->n) {
-    case 2: LINES_OF(2)
-    case 3: LINES_OF(3)
-    case 4: LINES_OF(4)
-    case 5: LINES_OF(5)
-    case 7: LINES_OF(7)
-    case 8: LINES_OF(8)
-    }
-#undef LINES_OF
-}
-
 #if VECTOR_BYTES == 64
 INL void F(scale_cells)(cell *c, const int n, REAL scale)
 {
@@ -149,14 +121,35 @@ TWO_PASSES(line16, 4, 4)
 TWO_PASSES(line32, 8, 4)
 #undef TWO_PASSES
 
+#endif
+
 /* Groups [begin, end) of such lines. */
-KERNEL_FN void F(run_two_passes)(const FftArgs *a, i64 begin, i64 end)
+KERNEL_FN void F(run_short)(const FftArgs *a, i64 begin, i64 end)
 {
     F(Lines) at;
     Cursor next;
     const REAL scale = (REAL)a->scale;
     i64 line = begin * V, limit = min_i64(end * V, a->lines);
     place(a, line, &next);
+#define LINES_OF(R)                                                                                               \
+    for (; line < limit; line += V) {                                                                             \
+        F(locate)(a, &next, (int)min_i64(limit - line, V), &at);                                                  \
+        if (a->inverse)                                                                                           \
+            F(line##R)((const REAL *)a->x, (REAL *)a->y, &at, 1, scale);                                          \
+        else                                                                                                      \
+            F(line##R)((const REAL *)a->x, (REAL *)a->y, &at, 0, scale);                                          \
+    }                                                                                                             \
+    break;
+    switch (a->n) {
+    case 2: LINES_OF(2)
+    case 3: LINES_OF(3)
+    case 4: LINES_OF(4)
+    case 5: LINES_OF(5)
+    case 7: LINES_OF(7)
+    case 8: LINES_OF(8)
+    }
+#undef LINES_OF
+#if VECTOR_BYTES == 64
 #define LINES_OF(N)                                                                                               \
     for (; line < limit; line += V) {                                                                             \
         F(locate)(a, &next, (int)min_i64(limit - line, V), &at);                                                  \
@@ -171,8 +164,10 @@ KERNEL_FN void F(run_two_passes)(const FftArgs *a, i64 begin, i64 end)
     case 32: LINES_OF(32)
     }
 #undef LINES_OF
+#endif
 }
 
+#if VECTOR_BYTES == 64
 /* A column or a row of 4, 8 or 16 cells, whose passes' bounds are constants. */
 INL cell *F(run_side)(const FftPlan *plan, const int n, cell *c, cell *d)
 {
