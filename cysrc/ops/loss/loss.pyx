@@ -314,8 +314,7 @@ cdef bint outside_unit(TensorBase x):
     detached = (<object>x).detach()
     if x.keys & K_WRAPPED:
         return holds_any(~((detached >= 0) & (detached <= 1)))
-    low, high = _ops.aminmax(detached)
-    return not (bool(low >= 0) and bool(high <= 1))
+    return not _ops.equal(_ops.clamp(detached, 0, 1), detached)
 
 
 @autocast_policy(cpu="float32", cuda="banned")
