@@ -361,7 +361,7 @@ def set_requires_grad(TensorBase self not None, bint value):
 
 def requires_grad_(TensorBase self not None, requires_grad=True):
     """Set whether gradients are accumulated for this leaf."""
-    if type(requires_grad).__name__ not in ("bool", "bool_"):  # NumPy's, too
+    if requires_grad is not True and requires_grad is not False and type(requires_grad).__name__ != "bool_":  # NumPy's
         raise TypeError(f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, not {type(requires_grad).__name__}")
     if self.keys & K_WRAPPED:
         from tensorrt_lite._C.core.transform import check_may_require_grad

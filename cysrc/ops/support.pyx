@@ -263,7 +263,7 @@ cdef int factory_place(object device, int place, object pin_memory) except -1:
 
 cdef TensorBase finish_factory(TensorBase t, object requires_grad):
     if requires_grad is not False and requires_grad is not None:
-        if type(requires_grad).__name__ not in ("bool", "bool_"):  # NumPy's, too
+        if requires_grad is not True and type(requires_grad).__name__ != "bool_":  # NumPy's
             raise TypeError(f"factory of a {dtype_text(t.dtype)} tensor of shape {shape_text(t)}: argument 'requires_grad' must be bool, not {type(requires_grad).__name__}")
         if requires_grad and category[t.dtype] < CAT_FLOAT:
             raise hinted("float gradient", RuntimeError("Only Tensors of floating point and complex dtype can require gradients"))
