@@ -78,7 +78,8 @@ def get_float32_matmul_precision() -> str:
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """highest: products of float32 are float32; high or medium: on CUDA they may use tf32 (`backends.cuda.matmul.fp32_precision`). The CPU is exact."""
+    """What products of float32 matrices may leave out for speed. highest: nothing. high: where the processor has AMX, larger ones take a number as the sum of two bfloat16
+    (16 bits), on CUDA as tf32 (`backends.cuda.matmul.fp32_precision`); medium: with AMX as one bfloat16 (8 bits), on CUDA as tf32. Sums are float32 always."""
     global _precision
     if not isinstance(precision, str):
         raise TypeError(f"_set_float32_matmul_precision(): argument 'precision' (position 1) must be str, not {type(precision).__name__}")
@@ -89,8 +90,10 @@ def set_float32_matmul_precision(precision: str) -> None:
             f"{precision} is not one of 'highest', 'high', or 'medium'; the current setFloat32MatmulPrecision call has no effect.", stacklevel=2
         )
         return
+    from tensorrt_lite._C.ops.matmul.packed import set_f32_precision
     from tensorrt_lite.backends import cuda
 
+    set_f32_precision(precision)
     cuda.matmul.fp32_precision = "ieee" if precision == "highest" else "tf32"
     _precision = precision
 

@@ -29,6 +29,7 @@ enum {
     SCRATCH_COLUMNS = 256, SCRATCH_ROWS = 128, /* of a task whose partial sums do not fit C's type */
     PACKED_ROWS = 32,
     TILE_DEPTH = 384, TILE_COLUMN_TASK = 1024, TILE_SCRATCH_COLUMNS = 512, TILE_SCRATCH_ROWS = 256, /* of tiles: two panels of 24 KB stay in L1 */
+    SPLIT_BLOCK = 256, SPLIT_GROUP = 8, SPLIT_PANEL_BYTES = SPLIT_BLOCK * 32 * 2 * 2, /* of parts: elements of the depth; panels of A in L2, past which B's go; 32 rows of two parts */
 };
 
 /* One tile of C at work. Sums between blocks of the depth lie at `partial`, in C itself where its type is theirs. */
@@ -153,6 +154,8 @@ TILES_TARGET static void body_tiles(const gemm_tile* t) {
     t->finish(&whole, sums, sums_row);
 }
 static const gemm_bodies bodies_tiles[] = {{body_tiles, body_tiles}};
+
+#include "gemm/split.h"
 #endif
 
 /* ---- epilogues: alpha times the sums, the addend, the activation, C's type ---- */
@@ -219,15 +222,18 @@ static const gemm_kernel kernel_i64 = {GEMM_I64, LOAD_F64, 8, 1, 8, 8, GEMM_HEIG
 #if VECTOR_BYTES == 64
 static const gemm_kernel kernel_bf16_pairs = {GEMM_BF16, LOAD_PAIR, 2, 2, 4, 4, GEMM_HEIGHT, WIDTH, DEPTH_BYTES / 2, bodies_bf16, finish_bf16};
 static const gemm_kernel kernel_bf16_tiles = {GEMM_BF16, LOAD_PAIR, 2, 2, 4, 4, 2 * TILE_SIDE, 2 * TILE_SIDE, TILE_DEPTH, bodies_tiles, finish_bf16, TILE_STEP};
+static const gemm_kernel kernel_f16_split = {GEMM_F16, LOAD_F16, 2, 2, 2 * 4, 4, 2 * TILE_SIDE, 2 * TILE_SIDE, SPLIT_BLOCK, NULL, finish_f16, TILE_STEP, NULL, NULL, 2};
+static const gemm_kernel kernel_f32_split = {GEMM_F32, LOAD_F32, 4, 2, 2 * 4, 4, 2 * TILE_SIDE, 2 * TILE_SIDE, SPLIT_BLOCK, NULL, finish_f32, TILE_STEP, NULL, NULL, 2};
+static const gemm_kernel kernel_f32_rounded = {GEMM_F32, LOAD_F32, 4, 2, 4, 4, 2 * TILE_SIDE, 2 * TILE_SIDE, SPLIT_BLOCK, NULL, finish_f32, TILE_STEP, NULL, NULL, 1};
 #endif
 
-/* ---- panels of rows: the last two share what would leave the last one low ---- */
+/* ---- panels of rows: the last two share what would leave the last one low, but for tiles, half of which may be absent ---- */
 
 static inline int64_t row_panels_of(int64_t m, int64_t height) { return (m + height - 1) / height; }
 static inline int64_t row_panel_begin(int64_t m, int64_t height, int64_t i) {
     const int64_t panels = row_panels_of(m, height), rest = m % height;
     if (i >= panels) return m;
-    if (i == panels - 1 && panels > 1 && rest && rest <= height / 2) return (i - 1) * height + (height + rest + 2) / 4 * 2;
+    if (i == panels - 1 && panels > 1 && height <= GEMM_HEIGHT && rest && rest <= height / 2) return (i - 1) * height + (height + rest + 2) / 4 * 2;
     return i * height;
 }
 
@@ -244,10 +250,12 @@ static inline int sums_lie_apart(const gemm_plan* p) {
     return p->depth_blocks > 1 && (p->kernel->element != p->kernel->sum || g->ccs != 1 || (g->d == g->c && (g->beta != 1 || g->alpha != 1)));
 }
 
+static inline int64_t ranges_bytes(const gemm_plan* p) { return p->column_block / p->kernel->width * p->blocks_at_once * (int64_t)sizeof(gemm_range); }
+
 static void gemm_make_plan(gemm_plan* p, const gemm_kernel* K, const gemm_matrices* given, int threads) {
     gemm_matrices g = *given;
     /* the transposed GEMM's C has adjacent columns; where both operands' depth is adjacent, tiles pack the smaller one by transposition */
-    if (g.ccs != 1 || (K->step && g.acs == 1 && g.brs == 1 && g.crs != 1 && g.n >= 2 * g.m && g.k > 1)) {
+    if (g.ccs != 1 || (K->step && !K->parts && g.acs == 1 && g.brs == 1 && g.crs != 1 && g.n >= 2 * g.m && g.k > 1)) {
         g.m = given->n, g.n = given->m, g.a = given->b, g.b = given->a;
         g.ars = given->bcs, g.acs = given->brs, g.brs = given->acs, g.bcs = given->ars;
         g.crs = given->ccs, g.ccs = given->crs, g.drs = given->dcs, g.dcs = given->drs;
@@ -275,6 +283,7 @@ static void gemm_make_plan(gemm_plan* p, const gemm_kernel* K, const gemm_matric
         p->blocks_at_once = min_i64(max_i64(bytes / (p->column_block * block_bytes), 1), p->depth_blocks);
         p->packed_bytes = p->column_block * block_bytes * p->blocks_at_once;
     }
+    if (K->parts) p->packed_bytes += ranges_bytes(p);
     p->columns = 0;
     p->row_panels = row_panels_of(g.m, K->height);
     p->column_tasks = 1;
@@ -300,6 +309,11 @@ static inline char* packed_panel(const gemm_plan* p, int64_t block, int64_t pane
     return p->packed + (block - p->block) * full * columns + panel * units_of(K, block_depth(p, block)) * K->unit * K->width;
 }
 
+static inline gemm_range* packed_range(const gemm_plan* p, int64_t block, int64_t panel) {
+    gemm_range* ranges = (gemm_range*)(p->packed + p->packed_bytes - ranges_bytes(p));
+    return ranges + (block - p->block) * (p->column_block / p->kernel->width) + panel;
+}
+
 static void pack_one(const gemm_kernel* K, int by_line, char* to, const char* from, int64_t ls, int64_t ds, int64_t lines, int64_t available, int64_t width,
                      int64_t depth) {
 #define PACK(load)                                                                                                           \
@@ -316,6 +330,27 @@ static void pack_one(const gemm_kernel* K, int by_line, char* to, const char* fr
     if (!by_line) memset(to + units * width * K->unit, 0, (units_of(K, depth) - units) * width * K->unit);
 }
 
+#if VECTOR_BYTES == 64
+/* [float16, float32, float32 rounded][exact] */
+static void (*const split_rows[3][2])(char*, const char*, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, gemm_range*) = {
+    {split_f16_rows, split_f16_exactly_rows}, {split_f32_rows, split_f32_exactly_rows}, {round_f32_rows, round_f32_exactly_rows}};
+static void (*const split_columns[3][2])(char*, const char*, int64_t, int64_t, int64_t, int64_t, gemm_range*) = {
+    {split_f16_columns, split_f16_exactly_columns}, {split_f32_columns, split_f32_exactly_columns}, {round_f32_columns, round_f32_exactly_columns}};
+static inline int split_kind(const gemm_kernel* K) { return K->type == GEMM_F16 ? 0 : K->parts == 2 ? 1 : 2; }
+static inline void split_panel_columns(const gemm_plan* p, int exact, char* to, const char* from, int64_t lines, int64_t depth, gemm_range* range) {
+    const gemm_kernel* K = p->kernel;
+    split_columns[split_kind(K)][exact](to, from, p->g.bcs * K->element, p->g.brs * K->element, lines, depth, range);
+}
+/* A packed panel of B once more, where rounded parts do not add up to its numbers. */
+static void mend_panel(const gemm_plan* p, int64_t block, int64_t panel) {
+    const gemm_kernel* K = p->kernel;
+    gemm_range* range = packed_range(p, block, panel);
+    if (splits_evenly(*range)) return;
+    const char* from = p->g.b + ((p->column + panel * K->width) * p->g.bcs + block * p->depth_block * p->g.brs) * K->element;
+    split_panel_columns(p, 1, packed_panel(p, block, panel), from, min_i64(K->width, p->columns - panel * K->width), block_depth(p, block), range);
+}
+#endif
+
 static void gemm_pack(void* plan, int64_t begin, int64_t end) {
     const gemm_plan* p = plan;
     const gemm_kernel* K = p->kernel;
@@ -325,10 +360,20 @@ static void gemm_pack(void* plan, int64_t begin, int64_t end) {
     for (int64_t block = p->block; block < p->block + p->blocks; block++) {
         const int64_t depth = block_depth(p, block);
         for (int64_t row = 0; row < depth; row += rows)
-            for (int64_t j = begin; j < end; j++)
-                pack_one(K, 0, packed_panel(p, block, j) + row / K->group * K->unit * K->width,
-                         g->b + ((p->column + j * K->width) * g->bcs + (block * p->depth_block + row) * g->brs) * K->element, g->bcs * K->element, g->brs * K->element,
-                         min_i64(K->width, p->columns - j * K->width), 0, K->width, min_i64(rows, depth - row));
+            for (int64_t j = begin; j < end; j++) {
+                char* to = packed_panel(p, block, j) + row / K->group * K->unit * K->width;
+                const char* from = g->b + ((p->column + j * K->width) * g->bcs + (block * p->depth_block + row) * g->brs) * K->element;
+                const int64_t lines = min_i64(K->width, p->columns - j * K->width), deep = min_i64(rows, depth - row);
+#if VECTOR_BYTES == 64
+                if (K->parts) {
+                    if (row == 0) *packed_range(p, block, j) = GEMM_RANGE_OF_ZEROS;
+                    split_panel_columns(p, 0, to, from, lines, deep, packed_range(p, block, j));
+                    if (row + rows >= depth) mend_panel(p, block, j);
+                    continue;
+                }
+#endif
+                pack_one(K, 0, to, from, g->bcs * K->element, g->brs * K->element, lines, 0, K->width, deep);
+            }
     }
 }
 
@@ -387,6 +432,20 @@ static inline void fetch_next_rows(const gemm_plan* p, const char* next, int64_t
         for (int64_t at = from; at < to; at += 64) __builtin_prefetch(next + r * row + at, 0, 2);
 }
 
+/* Where a tile's sums lie between blocks of the depth: in scratch memory, of which tiles store whole panels, or in C. plain: they are C's elements at last. */
+static inline void place_sums(const gemm_plan* p, gemm_tile* t, char* scratch, int64_t scratch_row, int plain) {
+    const gemm_kernel* K = p->kernel;
+    const gemm_matrices* g = &p->g;
+    if (scratch) {
+        t->partial = scratch, t->partial_row = scratch_row;
+        t->whole = !t->last;
+    } else {
+        t->partial = K->element == K->sum && g->ccs == 1 ? g->c + (t->row * g->crs + t->column) * K->sum : NULL;
+        t->partial_row = g->crs * K->sum;
+        t->whole = (plain || !t->last) && whole_vectors(t->cols, K->width / 2);
+    }
+}
+
 /* Rows (panels) begin .. end of C by the packed panels first .. last. `group`: memory for GROUP panels of A, or NULL. */
 static void gemm_block(gemm_plan* p, int64_t begin, int64_t end, int64_t first, int64_t last, char* scratch, int64_t scratch_row, char* group) {
     const gemm_kernel* K = p->kernel;
@@ -435,15 +494,7 @@ static void gemm_block(gemm_plan* p, int64_t begin, int64_t end, int64_t first, 
                     if (next < end) fetch_rows(p, &t, next, end, block, part, parts);
                     else if (block + 1 < p->block + p->blocks) fetch_rows(p, &t, begin, end, block + 1, part, parts);
                 }
-                if (scratch) {
-                    t.partial = scratch + (i - begin) * K->height * scratch_row + (j - first) * K->width * K->sum; /* tiles store whole panels */
-                    t.partial_row = scratch_row;
-                    t.whole = !t.last;
-                } else {
-                    t.partial = in_c ? g->c + (t.row * g->crs + t.column) * K->sum : NULL;
-                    t.partial_row = g->crs * K->sum;
-                    t.whole = (plain || !t.last) && whole_vectors(t.cols, half);
-                }
+                place_sums(p, &t, scratch ? scratch + (i - begin) * K->height * scratch_row + (j - first) * K->width * K->sum : NULL, scratch_row, plain);
                 if (K->step) t.direct = simple && t.last && whole_vectors(columns ? t.rows : t.cols, half) ? g->c + (t.row * g->crs + t.column * g->ccs) * K->element : NULL;
                 else t.direct = untouched && !in_c && t.last && g->ccs == 1 && whole_vectors(t.cols, half) ? g->c + (t.row * g->crs + t.column) * K->element : NULL;
                 t.direct_row = (columns ? g->ccs : g->crs) * K->element;
@@ -456,6 +507,67 @@ static void gemm_block(gemm_plan* p, int64_t begin, int64_t end, int64_t first, 
 #endif
 }
 
+#if VECTOR_BYTES == 64
+static gemm_range split_row_panel(const gemm_plan* p, char* to, int64_t row, int64_t rows, int64_t block) {
+    const gemm_kernel* K = p->kernel;
+    const gemm_matrices* g = &p->g;
+    const char* from = g->a + (row * g->ars + block * p->depth_block * g->acs) * K->element;
+    gemm_range range = GEMM_RANGE_OF_ZEROS;
+    for (int exact = 0; exact < 2 && (!exact || !splits_evenly(range)); exact++)
+        split_rows[split_kind(K)][exact](to, from, g->ars * K->element, g->acs * K->element, rows, g->m - row, round_up(rows, TILE_SIDE), block_depth(p, block), &range);
+    return range;
+}
+
+/* Whole tiles go from and to where sums lie between blocks of the depth, C itself or scratch; others, and those of FMAs, are added row by row. */
+static void split_tile(const gemm_tile* t, int parts, int serves, int apart) {
+    vf32 summed[2 * TILE_SIDE][2];
+    const int tall = t->rows > TILE_SIDE, wide = t->cols > TILE_SIDE;
+    const int64_t steps = t->units / TILE_STEP;
+    if (!serves) {
+        widened_sums(t->a, t->b, steps, summed, parts, tall);
+    } else {
+        const int whole = t->whole && (apart || t->rows % TILE_SIDE == 0);
+        char* sums = whole ? t->partial : (char*)summed;
+        const int64_t sums_row = whole ? t->partial_row : (int64_t)sizeof summed[0];
+        (parts == 2 ? split_sums_2 : split_sums_1)(t->a, t->b, steps, sums, sums_row, tall, wide, whole && !t->first);
+        if (whole) return;
+    }
+    t->finish(t, (const char*)summed, sizeof summed[0]);
+}
+
+/* gemm_block for parts. Packing costs more and a tile takes longer, so panels of A are packed once for all columns, and a panel of B meets some of them. */
+static void split_block(gemm_plan* p, int64_t begin, int64_t end, int64_t first, int64_t last, char* scratch, int64_t scratch_row, char* panels) {
+    const gemm_kernel* K = p->kernel;
+    const gemm_matrices* g = &p->g;
+    gemm_range ranges[SPLIT_GROUP];
+    const int in_c = K->element == K->sum && g->ccs == 1, accumulates = in_c && g->d == g->c && g->beta == 1 && g->alpha == 1;
+    const int plain = in_c && g->alpha == 1 && g->activation == GEMM_IDENTITY && (!g->d || accumulates);
+    tiles_begin();
+    for (int64_t block = p->block; block < p->block + p->blocks; block++) {
+        gemm_tile t = {.units = units_of(K, block_depth(p, block)), .last = block == p->depth_blocks - 1, .first = block == 0 && !accumulates, .added = accumulates, .g = g, .finish = K->finish};
+        for (int64_t group = begin; group < end; group += SPLIT_GROUP) {
+            const int64_t stop = min_i64(group + SPLIT_GROUP, end);
+            for (int64_t i = group; i < stop; i++)
+                ranges[i - group] = split_row_panel(p, panels + (i - group) * SPLIT_PANEL_BYTES, i * K->height, min_i64(K->height, g->m - i * K->height), block);
+            for (int64_t j = first; j < last; j++) {
+                const gemm_range columns = *packed_range(p, block, j);
+                t.column = p->column + j * K->width;
+                t.cols = (int)min_i64(K->width, p->columns - j * K->width);
+                t.b = packed_panel(p, block, j);
+                for (int64_t i = group; i < stop; i++) {
+                    t.row = i * K->height;
+                    t.rows = (int)min_i64(K->height, g->m - t.row);
+                    t.a = panels + (i - group) * SPLIT_PANEL_BYTES;
+                    place_sums(p, &t, scratch ? scratch + (i - begin) * K->height * scratch_row + (j - first) * K->width * K->sum : NULL, scratch_row, plain);
+                    split_tile(&t, K->parts, tiles_serve(ranges[i - group], columns), scratch != NULL);
+                }
+            }
+        }
+    }
+    tiles_end();
+}
+#endif
+
 static void gemm_run(void* plan, int64_t begin, int64_t end) {
     gemm_plan* p = plan;
     const gemm_kernel* K = p->kernel;
@@ -464,20 +576,27 @@ static void gemm_run(void* plan, int64_t begin, int64_t end) {
     const int64_t panels = (p->columns + K->width - 1) / K->width;
     const int64_t scratch_rows = K->step ? TILE_SCRATCH_ROWS : SCRATCH_ROWS, scratch_columns = K->step ? TILE_SCRATCH_COLUMNS : SCRATCH_COLUMNS;
     const int64_t rows_at_once = apart ? scratch_rows / K->height : p->row_panels;
-    const int64_t panels_at_once = max_i64((apart ? scratch_columns : K->step ? TILE_COLUMN_TASK : COLUMN_TASK) / K->width, 1);
+    const int64_t panels_at_once = max_i64((apart ? scratch_columns : K->parts ? p->column_block : K->step ? TILE_COLUMN_TASK : COLUMN_TASK) / K->width, 1);
     const int64_t scratch_row = panels_at_once * K->width * K->sum;
-    char *scratch = NULL, *group = lies_apart(K, g) && p->row_panels > 1 ? aligned_alloc(64, GROUP * PANEL_BYTES) : NULL; /* without it each panel is packed by itself */
-    if (apart && !(scratch = aligned_alloc(64, scratch_rows * scratch_row))) {
+    char *scratch = NULL, *group = NULL;
+    if (K->parts) group = aligned_alloc(64, SPLIT_GROUP * SPLIT_PANEL_BYTES);
+    else if (lies_apart(K, g) && p->row_panels > 1) group = aligned_alloc(64, GROUP * PANEL_BYTES); /* without it each panel is packed by itself */
+    if ((K->parts && !group) || (apart && !(scratch = aligned_alloc(64, scratch_rows * scratch_row)))) {
         __atomic_store_n(&p->failed, 1, __ATOMIC_RELAXED);
         free(group);
         return;
     }
+#if VECTOR_BYTES == 64
+    void (*block)(gemm_plan*, int64_t, int64_t, int64_t, int64_t, char*, int64_t, char*) = K->parts ? split_block : gemm_block;
+#else
+    void (*block)(gemm_plan*, int64_t, int64_t, int64_t, int64_t, char*, int64_t, char*) = gemm_block;
+#endif
     while (begin < end) { /* within one task of columns */
         const int64_t task = begin / p->row_panels, stop = min_i64(end, (task + 1) * p->row_panels);
         const int64_t left = task * panels / p->column_tasks, right = (task + 1) * panels / p->column_tasks;
         for (int64_t j = left; j < right; j += panels_at_once)
             for (int64_t i = begin; i < stop; i += rows_at_once)
-                gemm_block(p, i - task * p->row_panels, min_i64(i + rows_at_once, stop) - task * p->row_panels, j, min_i64(j + panels_at_once, right), scratch, scratch_row, group);
+                block(p, i - task * p->row_panels, min_i64(i + rows_at_once, stop) - task * p->row_panels, j, min_i64(j + panels_at_once, right), scratch, scratch_row, group);
         begin = stop;
     }
     free(scratch);
@@ -494,7 +613,7 @@ static void gemm_whole(gemm_plan* p) {
 const gemm_table ISA_NAME(trt_gemm)[] = {{
     {&kernel_f32, &kernel_f64, &kernel_bf16, &kernel_f16, &kernel_i64,
 #if VECTOR_BYTES == 64
-     &kernel_bf16_pairs, &kernel_bf16_tiles,
+     &kernel_bf16_pairs, &kernel_bf16_tiles, &kernel_f16_split, &kernel_f32_split, &kernel_f32_rounded,
 #endif
     },
     gemm_make_plan, gemm_next, gemm_pack, gemm_run, gemm_whole,

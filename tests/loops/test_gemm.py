@@ -37,10 +37,14 @@ void run(char* packed, int pieces) {
   }
 }
 """
-F32, F64, BF16, F16, I64, BF16_PAIRS, BF16_TILES = range(7)
-NAMES = {F32: "f32", F64: "f64", BF16: "bf16", F16: "f16", BF16_PAIRS: "bf16_pairs", BF16_TILES: "bf16_tiles"}  # int64: tests/ops/test_matmul.py
-STORED = {F32: np.float32, F64: np.float64, BF16: np.uint16, F16: np.float16, BF16_PAIRS: np.uint16, BF16_TILES: np.uint16}
-TOLERANCE = {F32: 1e-6, F64: 1e-15, BF16: 4e-3, F16: 5e-4, BF16_PAIRS: 4e-3, BF16_TILES: 4e-3}  # of the sum of the terms' magnitudes
+F32, F64, BF16, F16, I64, BF16_PAIRS, BF16_TILES, F16_SPLIT, F32_SPLIT, F32_ROUNDED = range(10)
+NAMES = {F32: "f32", F64: "f64", BF16: "bf16", F16: "f16", BF16_PAIRS: "bf16_pairs", BF16_TILES: "bf16_tiles",
+         F16_SPLIT: "f16_split", F32_SPLIT: "f32_split", F32_ROUNDED: "f32_rounded"}  # int64: tests/ops/test_matmul.py  # fmt: skip
+TILES = (BF16_TILES, F16_SPLIT, F32_SPLIT, F32_ROUNDED)
+STORED = {F32: np.float32, F64: np.float64, BF16: np.uint16, F16: np.float16, BF16_PAIRS: np.uint16, BF16_TILES: np.uint16,
+          F16_SPLIT: np.float16, F32_SPLIT: np.float32, F32_ROUNDED: np.float32}  # fmt: skip
+TOLERANCE = {F32: 1e-6, F64: 1e-15, BF16: 4e-3, F16: 5e-4, BF16_PAIRS: 4e-3, BF16_TILES: 4e-3,
+             F16_SPLIT: 5e-4, F32_SPLIT: 1.2e-5, F32_ROUNDED: 8e-3}  # of the sum of the terms' magnitudes  # fmt: skip
 SIDES = [1, 2, 3, 7, 13, 14, 15, 16, 17, 31, 32, 33, 65, 100]
 DEPTHS = [1, 2, 3, 15, 17, 31, 33, 64, 255, 385, 513, 600, 1025, 1100]
 
@@ -144,14 +148,14 @@ def skip_what_cannot_run(library: ctypes.CDLL, kernel: int) -> None:
 @pytest.mark.parametrize("kernel", NAMES, ids=NAMES.values())
 def test_products_of_all_kinds_equal_float64(library: ctypes.CDLL, kernel: int) -> None:
     skip_what_cannot_run(library, kernel)
-    for seed in range(60 if kernel == BF16_TILES and library.emulated else 300):
+    for seed in range(60 if kernel in TILES and library.emulated else 300):
         draw = random.Random(1000 + seed)
         m, n, k = draw.choice(SIDES), draw.choice(SIDES), draw.choice(DEPTHS)
         got, want, tolerance, what = run(library, kernel, seed, m, n, k, pieces=seed % 2 == 1)
         assert (np.abs(got - want) <= tolerance + np.abs(want) * TOLERANCE[kernel]).all(), what
 
 
-@pytest.mark.parametrize("kernel", [F32, BF16, BF16_TILES], ids=["f32", "bf16", "bf16_tiles"])
+@pytest.mark.parametrize("kernel", [F32, BF16, *TILES], ids=lambda kernel: NAMES[kernel])
 def test_bits_do_not_depend_on_how_the_work_is_cut(library: ctypes.CDLL, kernel: int) -> None:
     if not library.has(kernel):
         pytest.skip("not in this instruction set")
@@ -171,7 +175,7 @@ def test_columns_beyond_the_workspace_are_packed_in_turn(library: ctypes.CDLL) -
 def test_deep_products_take_parts_of_the_depth_in_turn(library: ctypes.CDLL, kernel: int) -> None:
     """Where B's columns of the whole depth would be few at a time; A's rows lie pages apart in half of them."""
     skip_what_cannot_run(library, kernel)
-    for seed in range(4 if kernel == BF16_TILES and library.emulated else 12):
+    for seed in range(4 if kernel in TILES and library.emulated else 12):
         m, n, k = [(30, 400, 3000), (300, 130, 2100), (16, 700, 1100), (570, 90, 2600)][seed % 4]
         results = []
         for pieces in (False, True):
@@ -179,3 +183,52 @@ def test_deep_products_take_parts_of_the_depth_in_turn(library: ctypes.CDLL, ker
             assert (np.abs(got - want) <= tolerance + np.abs(want) * TOLERANCE[kernel]).all(), what
             results.append(got)
         assert np.array_equal(*results), what
+
+
+def product(lib: ctypes.CDLL, kernel: int, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """a @ b of contiguous matrices."""
+    (m, k), n = a.shape, b.shape[1]
+    c = np.zeros((m, n), STORED[kernel])
+    g = Matrices(m, n, k, a.ctypes.data, b.ctypes.data, None, c.ctypes.data, k, 1, n, 1, n, 1, 0, 0, 1.0, 0.0, 0)
+    packed = np.empty(lib.begin(kernel, ctypes.byref(g), 1) + 64, np.uint8)
+    lib.run((packed.ctypes.data + 63) // 64 * 64, False)
+    return c
+
+
+@pytest.mark.parametrize("kernel", [F16_SPLIT, F32_SPLIT, F32_ROUNDED], ids=lambda kernel: NAMES[kernel])
+def test_numbers_without_parts_are_multiplied_as_they_are(library: ctypes.CDLL, kernel: int) -> None:
+    """Infinities, NaN, the greatest and the least numbers in some panels of either factor: tiles would make NaN, infinities and zeros of them."""
+    skip_what_cannot_run(library, kernel)
+    rng = np.random.default_rng(7)
+    half = STORED[kernel] is np.float16
+    greatest, least, denormal = (65504, 6e-5, 6e-8) if half else (3.4e38, 2e-38, 1e-44)
+    cases = [("infinity", np.inf, 1), ("minus infinity", -np.inf, 1), ("NaN", np.nan, 1)]
+    cases += [("greatest", greatest, 1e-3), ("least", least, 1), ("denormal", denormal, 1)]
+    if not half:
+        cases += [("small", 1e-25, 1e-15), ("large", 1e25, 1e-25), ("both are small", 3e-19, 1e-18)]
+    with np.errstate(all="ignore"):
+        for name, special, scale in cases:
+            for side in range(2):
+                a, b = rng.standard_normal((70, 100)), rng.standard_normal((100, 75))
+                one, other = (a, b) if side == 0 else (b, a)
+                other *= scale
+                places = rng.random(one.shape) < 0.02
+                one[places] = special if not np.isfinite(special) else special * rng.choice([-1, 1], places.sum())
+                a, b = a.astype(STORED[kernel]), b.astype(STORED[kernel])
+                wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
+                got, want = product(library, kernel, a, b).astype(np.float64), (wide_a @ wide_b).astype(STORED[kernel]).astype(np.float64)
+                assert np.array_equal(np.isnan(got), np.isnan(want)), name
+                finite = np.isfinite(want)
+                assert np.array_equal(got[~finite], want[~finite], equal_nan=True), name
+                size = np.abs(np.nan_to_num(wide_a, posinf=0, neginf=0)) @ np.abs(np.nan_to_num(wide_b, posinf=0, neginf=0))
+                tiny = 6e-8 if half else 1e-44
+                assert (np.abs(got - want)[finite] <= (size * TOLERANCE[kernel] + np.abs(want) * TOLERANCE[kernel] + tiny)[finite]).all(), name
+
+
+@pytest.mark.parametrize("kernel", [F16_SPLIT, F32_SPLIT], ids=lambda kernel: NAMES[kernel])
+def test_parts_multiply_integers_of_sixteen_bits_exactly_by_one(library: ctypes.CDLL, kernel: int) -> None:
+    skip_what_cannot_run(library, kernel)
+    rng = np.random.default_rng(8)
+    a = rng.integers(-2000, 2000, (64, 64)) if kernel == F16_SPLIT else rng.integers(-60000, 60000, (64, 64))
+    a = a.astype(STORED[kernel])
+    assert np.array_equal(product(library, kernel, a, np.eye(64, dtype=STORED[kernel])), a)

@@ -176,6 +176,29 @@ def test_kernels_of_bfloat16_agree(kernel):
         packed._use_bf16_kernel("tiles")
 
 
+@pytest.mark.parametrize(("precision", "bits"), [("high", 16), ("medium", 7)])
+def test_lower_precisions_of_float32_leave_out_low_bits_where_tiles_multiply(precision, bits):
+    from tensorrt_lite._C.ops.matmul.packed import bf16_kernel
+
+    a, b = trt.randn(130, 170, requires_grad=True), trt.randn(90, 170)
+    exact, size = a.double() @ b.double().t(), a.double().abs() @ b.double().abs().t()
+    highest = trt.nn.functional.linear(a, b)
+    before = trt.get_float32_matmul_precision()
+    try:
+        trt.set_float32_matmul_precision(precision)
+        got = trt.nn.functional.linear(a, b)
+        got.sum().backward()
+        small = trt.randn(8, 8)
+        small_product = small @ small
+    finally:
+        trt.set_float32_matmul_precision(before)
+    assert bool(((got - exact).abs() <= size * 2.0**-bits).all())
+    assert trt.allclose(a.grad, b.sum(0).expand_as(a), rtol=2.0 ** (3 - bits), atol=2.0 ** (3 - bits))
+    assert trt.equal(small_product, small @ small)
+    assert trt.equal(got, highest) == (bf16_kernel() != "tiles")
+    assert trt.equal(trt.nn.functional.linear(a, b), highest)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_products_of_two_python_threads_at_once(dtype):
     """The packed GEMM holds no lock; each has a workspace of its own."""

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 enum { GEMM_F32, GEMM_F64, GEMM_BF16, GEMM_F16, GEMM_I64, GEMM_TYPES };                        /* of A, B, C and D */
-enum { GEMM_BF16_PAIRS = GEMM_TYPES, GEMM_BF16_TILES, GEMM_KERNELS };                                 /* the kernels beyond one for each type */
+enum { GEMM_BF16_PAIRS = GEMM_TYPES, GEMM_BF16_TILES, GEMM_F16_SPLIT, GEMM_F32_SPLIT, GEMM_F32_ROUNDED, GEMM_KERNELS }; /* the kernels beyond one for each type */
 enum { GEMM_IDENTITY, GEMM_RELU };
 
 typedef struct {
@@ -33,7 +33,12 @@ typedef struct {
   int step;                           /* units of the depth, and rows, that a kernel of tiles takes at once; else 0 */
   const void* bodies_by_steps;        /* for a panel of A by steps of the depth; or NULL */
   const void* bodies_in_place;        /* for rows of A that are adjacent units, where they lie; or NULL */
+  int parts;                          /* bfloat16 that an element is the sum of; else 0 */
 } gemm_kernel;
+
+/* Magnitudes in a packed panel of parts, as the bits of float32: the least but zero, less one, and the greatest. */
+typedef struct { uint32_t least, greatest; } gemm_range;
+#define GEMM_RANGE_OF_ZEROS ((gemm_range){UINT32_MAX, 0})
 
 /* How a kernel blocks a shape, and the columns and blocks of the depth that are at work. */
 typedef struct {

@@ -76,7 +76,6 @@ static void tile_sums(const char* a, int64_t a_row, int64_t a_step, const char* 
     }
 #undef TILE_CASE
 }
-#undef TILE_EACH
 
 /* ---- from and to bfloat16 ---- */
 

@@ -12,7 +12,7 @@ from tensorrt_lite._C.core.parallel cimport GRAIN, num_threads, parallel_for
 from tensorrt_lite._C.core.tensor cimport ITEM_SIZE, TensorBase, data_of, empty_tensor, held, is_large, make_view
 from tensorrt_lite._C.autograd.node cimport ops_namespace
 from tensorrt_lite._C.ops.matmul.mat cimport Mat, column_of, dense, matrix_of, row_of, transpose_mat
-from tensorrt_lite._C.ops.matmul.packed cimport GEMM_IDENTITY, GEMM_RELU, PackedGemm, packed_begin, packed_end, packed_operands, packed_run
+from tensorrt_lite._C.ops.matmul.packed cimport GEMM_IDENTITY, GEMM_RELU, PackedGemm, lowers_precision, packed_begin, packed_end, packed_operands, packed_run
 from tensorrt_lite._C.steps.matmul cimport set_dot, set_gemm, set_gemm_activated, set_int_mm, set_sum_rows
 
 attach()
@@ -386,7 +386,7 @@ cdef bint suits_tall_tiles(const Gemm* g, int64_t work, bint b_transposed) noexc
     return g.m <= TALL_TILES_SIDE or g.n <= TALL_TILES_SIDE or g.k <= TALL_TILES_DEPTH and work <= (TALL_TILES_WORK_F32 if g.dtype == F32 else TALL_TILES_WORK)
 
 
-cdef int choose_way(const Gemm* g, int64_t work) noexcept nogil:
+cdef int choose_way(const Gemm* g, int64_t work) noexcept:
     """What multiplies fastest; halves have a way of their own. `work`: multiplications of an item of the batch."""
     cdef bint b_transposed = g.mb.cs != 1 and g.mb.rs == 1
     if not is_blas_type(g.dtype):
@@ -401,6 +401,8 @@ cdef int choose_way(const Gemm* g, int64_t work) noexcept nogil:
         return WAY_GRAM
     if g.m * g.n <= 4 and g.k >= 128:
         return WAY_SKINNY        # a tile would add along the depth one by one
+    if g.dtype == F32 and lowers_precision(g.m, g.n, g.k):
+        return WAY_PACKED
     if TALL_TILES and suits_tall_tiles(g, work, b_transposed):
         return WAY_TILES
     if work <= TILES_WORK and b_transposed and g.m > FEW and g.n > SKINNY and g.k >= 16 and work > TURNED_WORK:

@@ -6,7 +6,7 @@ from tensorrt_lite._C.ops.matmul.mat cimport Mat
 
 cdef extern from "gemm/gemm.h" nogil:
     enum:
-        GEMM_F32, GEMM_F64, GEMM_BF16, GEMM_F16, GEMM_I64, GEMM_TYPES, GEMM_BF16_PAIRS, GEMM_BF16_TILES, GEMM_KERNELS
+        GEMM_F32, GEMM_F64, GEMM_BF16, GEMM_F16, GEMM_I64, GEMM_TYPES, GEMM_BF16_PAIRS, GEMM_BF16_TILES, GEMM_F16_SPLIT, GEMM_F32_SPLIT, GEMM_F32_ROUNDED, GEMM_KERNELS
         GEMM_IDENTITY, GEMM_RELU
     ctypedef struct gemm_kernel:
         int type, element, width
@@ -39,6 +39,7 @@ cdef struct PackedGemm:
     bint by_items               # threads take whole items of the batch
 
 cdef bint bf16_by_tiles() except -1
+cdef bint lowers_precision(int64_t m, int64_t n, int64_t k) noexcept   # whether AMX's tiles multiply such matrices of float32, as set_float32_matmul_precision allows
 cdef void packed_operands(PackedGemm* p, const Mat* a, const Mat* b, const Mat* c, const Mat* d) noexcept nogil
 cdef int packed_begin(PackedGemm* p, int dtype) except -1
 cdef void packed_run(PackedGemm* p) noexcept nogil

@@ -45,34 +45,53 @@ cdef extern from *:
 
 cdef const gemm_table* GEMM = trt_gemm()
 cdef int kernel_of[GEMM_TYPES]      # -1: not chosen yet
+cdef int lower_f32_kernel = -1      # of float32 at the precision that is set: GEMM_F32_SPLIT ("high"), GEMM_F32_ROUNDED ("medium"); -1: float32's own
 
 cdef enum:
     THREAD_WORK = 1 << 18        # multiplications worth another thread: some 10 us
+    LOWER_SIDE = 48              # rows and columns of float32 matrices,
+    LOWER_DEPTH = 32             # depth
+    LOWER_WORK = 1 << 19         # and multiplications from which on tiles beat FMAs
 
 
 cdef int take_bf16_kernel(str wanted):
-    """The fastest kernel that the processor has for bfloat16; no faster one than `wanted`."""
+    """The fastest kernels that the processor has for bfloat16 and float16; no faster ones than `wanted`."""
     if wanted == "tiles" and GEMM.kernels[GEMM_BF16_TILES] != NULL and ask_for_tiles():
         kernel_of[GEMM_BF16] = GEMM_BF16_TILES
     elif wanted != "widened" and GEMM.kernels[GEMM_BF16_PAIRS] != NULL and has_bf16_pairs():
         kernel_of[GEMM_BF16] = GEMM_BF16_PAIRS
     else:
         kernel_of[GEMM_BF16] = GEMM_BF16
+    kernel_of[GEMM_F16] = GEMM_F16_SPLIT if kernel_of[GEMM_BF16] == GEMM_BF16_TILES else GEMM_F16
+    return 0
+
+
+cdef inline int choose_kernels() except -1:
+    if kernel_of[GEMM_BF16] < 0:
+        take_bf16_kernel("tiles")
     return 0
 
 
 cdef bint bf16_by_tiles() except -1:
     """Whether AMX multiplies bfloat16 matrices."""
-    if kernel_of[GEMM_BF16] < 0:
-        take_bf16_kernel("tiles")
+    choose_kernels()
     return kernel_of[GEMM_BF16] == GEMM_BF16_TILES
+
+
+cdef bint lowers_precision(int64_t m, int64_t n, int64_t k) noexcept:
+    return lower_f32_kernel >= 0 and m >= LOWER_SIDE and n >= LOWER_SIDE and k >= LOWER_DEPTH and m * n * k >= LOWER_WORK and bf16_by_tiles()
 
 
 def bf16_kernel():
     """What multiplies bfloat16 matrices: ``tiles`` (AMX), ``pairs`` (AVX512-BF16) or ``widened`` (float32 after packing)."""
-    if kernel_of[GEMM_BF16] < 0:
-        take_bf16_kernel("tiles")
+    choose_kernels()
     return "tiles" if kernel_of[GEMM_BF16] == GEMM_BF16_TILES else "pairs" if kernel_of[GEMM_BF16] == GEMM_BF16_PAIRS else "widened"
+
+
+def set_f32_precision(precision):
+    """``highest``, ``high`` or ``medium``: what products of float32 may leave out where tiles serve."""
+    global lower_f32_kernel
+    lower_f32_kernel = GEMM_F32_SPLIT if precision == "high" else GEMM_F32_ROUNDED if precision == "medium" else -1
 
 
 def _use_bf16_kernel(wanted):
@@ -81,7 +100,7 @@ def _use_bf16_kernel(wanted):
     return bf16_kernel()
 
 
-# bfloat16's is chosen at its first GEMM, because tiles change the process
+# those of halves are chosen at their first GEMM, because tiles change the process
 kernel_of[GEMM_F32], kernel_of[GEMM_F64], kernel_of[GEMM_F16], kernel_of[GEMM_I64], kernel_of[GEMM_BF16] = GEMM_F32, GEMM_F64, GEMM_F16, GEMM_I64, -1
 
 
@@ -103,9 +122,9 @@ cdef void packed_operands(PackedGemm* p, const Mat* a, const Mat* b, const Mat* 
 
 cdef int packed_begin(PackedGemm* p, int dtype) except -1:
     """Plan it and get its workspace; p.g and the batch are set."""
-    if dtype == BF16 and kernel_of[GEMM_BF16] < 0:
-        take_bf16_kernel("tiles")
-    p.kernel = GEMM.kernels[kernel_of[GEMM_F32 if dtype == F32 else GEMM_F64 if dtype == F64 else GEMM_BF16 if dtype == BF16 else GEMM_I64 if dtype == I64 else GEMM_F16]]
+    if dtype == BF16 or dtype == F16:
+        choose_kernels()
+    p.kernel = GEMM.kernels[lower_f32_kernel if dtype == F32 and lowers_precision(p.g.m, p.g.n, p.g.k) else kernel_of[GEMM_F32 if dtype == F32 else GEMM_F64 if dtype == F64 else GEMM_BF16 if dtype == BF16 else GEMM_I64 if dtype == I64 else GEMM_F16]]
     p.workspace = NULL
     p.failed = 0
     p.threads = num_threads()
