@@ -167,14 +167,7 @@ KERNEL_INLINE void split_sums_of(const char* a, const char* b, int64_t steps, ch
 #define LOAD_ROWS(p) do { TILE_LOAD(4, a + (p) * a_part, 64); if (tall) TILE_LOAD(5, a + (p) * a_part + TILE_SIDE * 64, 64); } while (0)
 #define LOAD_COLUMNS(p) do { TILE_LOAD(6, b + (p) * SPLIT_COLUMNS_PART, b_row); if (wide) TILE_LOAD(7, b + (p) * SPLIT_COLUMNS_PART + 64, b_row); } while (0)
 #define ADD_PRODUCT() do { TILE_DOT(0, 4, 6); if (wide) TILE_DOT(1, 4, 7); if (tall) TILE_DOT(2, 5, 6); if (tall && wide) TILE_DOT(3, 5, 7); } while (0)
-    if (adds) {
-        TILE_EACH(TILE_LOAD, tall, wide);
-    } else {
-        TILE_ZERO(0);
-        if (wide) TILE_ZERO(1);
-        if (tall) TILE_ZERO(2);
-        if (tall && wide) TILE_ZERO(3);
-    }
+    BEGIN_SUMS(adds, tall, wide);
     for (; steps > 0; steps--, a += parts * a_part, b += parts * SPLIT_COLUMNS_PART) {
         LOAD_ROWS(0);
         LOAD_COLUMNS(parts - 1);

@@ -32,20 +32,26 @@ static inline void tiles_end(void) { __asm__ volatile("tilerelease" : : : "memor
     if (tall) DO(2, sums + TILE_SIDE * sums_row, sums_row);                                               \
     if (tall && wide) DO(3, sums + TILE_SIDE * sums_row + 64, sums_row)
 
+/* those that are there, or zeros */
+#define BEGIN_SUMS(adds, tall, wide)                                                                     \
+    do {                                                                                                 \
+        if (adds) {                                                                                      \
+            TILE_EACH(TILE_LOAD, tall, wide);                                                            \
+        } else {                                                                                         \
+            TILE_ZERO(0);                                                                                \
+            if (wide) TILE_ZERO(1);                                                                      \
+            if (tall) TILE_ZERO(2);                                                                      \
+            if (tall && wide) TILE_ZERO(3);                                                              \
+        }                                                                                                \
+    } while (0)
+
 /* The sums of one tile of C. A: rows at `a_row` bytes and steps of the depth at `a_step`, so that it is a packed panel or the matrix itself;
    B: a packed panel of 32 columns. tall, wide: 32 rows, columns instead of 16; adds: to the sums that are there. These three are constants.
    Operands come by value: a vector's load of a structure that was just written would wait for the tiles' stores before it. */
 static inline __attribute__((always_inline)) void tile_sums_of(const char* a, int64_t a_row, int64_t a_step, const char* b, int64_t steps, char* sums,
                                                                int64_t sums_row, const int tall, const int wide, const int adds) {
     const int64_t b_row = 2 * 64, tall_half = TILE_SIDE * a_row;
-    if (adds) {
-        TILE_EACH(TILE_LOAD, tall, wide);
-    } else {
-        TILE_ZERO(0);
-        if (wide) TILE_ZERO(1);
-        if (tall) TILE_ZERO(2);
-        if (tall && wide) TILE_ZERO(3);
-    }
+    BEGIN_SUMS(adds, tall, wide);
     for (; steps > 0; steps--, a += a_step, b += TILE_STEP * b_row) {
         TILE_LOAD(4, a, a_row);
         TILE_LOAD(6, b, b_row);
