@@ -38,6 +38,7 @@ cdef extern from "pointwise.h" nogil:
         int unit_pass
         unsigned stored
         int stored_as_bits
+        int wide_number
     enum:
         PROMOTE_SAME
         PROMOTE_FLOAT

@@ -14,7 +14,7 @@ from tensorrt_lite._C.core.tensor cimport (
     HELD_NUMEL, has_internal_overlap, memory_overlap, alias_of, contiguous_strides, K_CPU, K_META, K_STANDS_IN, K_WRAPPED, bump_version, new_tensor, set_dtype)
 from tensorrt_lite._C.core.dtype cimport (
     Scalar, promotion, raise_promotion, NO_PROMOTION, category, default_float_code, can_cast, to_real, to_complex, dtype_of, is_integral_or_bool_type, has_loops, loop_type, NUM_DTYPES,
-    BOOL, F16, F32, F64, U8, I16, I32, I64, C32, C64, C128, CAT_BOOL, CAT_INT, CAT_FLOAT, CAT_COMPLEX)
+    BOOL, BF16, F16, F32, F64, U8, I16, I32, I64, C32, C64, C128, CAT_BOOL, CAT_INT, CAT_FLOAT, CAT_COMPLEX)
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from tensorrt_lite._C.core.dispatch cimport FRESH, OUT, INPLACE, attach, tls
@@ -295,6 +295,19 @@ cdef inline int compute_code(const PointwiseInfo* info, int code) noexcept:
     return code
 
 
+cdef char NO_ELEMENT[16]         # stands for an operand that comes as a parameter
+
+
+cdef inline bint takes_wide_number(int code, TensorBase number) noexcept:
+    """Whether operand 2 of halves is one number, which loses nothing on its way: PyTorch computes such products and quotients in float32."""
+    return (code == F16 or code == BF16) and number.ndim == 0 and number.dtype != code and number.device_type == DEV_CPU and category[number.dtype] != CAT_COMPLEX
+
+
+cdef inline void read_wide_number(TensorBase t, Scalar* number) noexcept:
+    number.kind = 2
+    cast_table[t.dtype][F64](<char*>&number.d, 0, data_of(t), 0, 1)
+
+
 cdef TensorBase pointwise(const PointwiseInfo* info, int nin, PyObject** inputs, const Scalar* params, TensorBase out, int mode):
     """The general path. inputs: nin tensors; out: None under FRESH."""
     cdef LateWarnings late
@@ -319,6 +332,7 @@ cdef TensorBase iterate(const PointwiseInfo* info, int nin, PyObject** inputs, c
     cdef int ndim, compute, kind, result, i, k, j, d, first = 0, device = -1, on_device = 0
     cdef TensorBase x
     cdef bint expanded = False
+    cdef Scalar number
     if info.promote & PROMOTE_FIRST_BOOL:
         first = 1
         if (<TensorBase>inputs[0]).dtype != BOOL and (<TensorBase>inputs[0]).dtype != U8:
@@ -386,7 +400,7 @@ cdef TensorBase iterate(const PointwiseInfo* info, int nin, PyObject** inputs, c
     it.any_stride = 0
     it.on_host = 0
     it.loop = info.loops[kind]
-    it.params = params
+    it.params = NULL if info.wide_number else params       # derivatives hand on what their operators have
     it.scalar_forms = info.scalar_forms
     it.dtype[0] = out.dtype
     it.need[0] = output_code(info, kind)
@@ -400,6 +414,10 @@ cdef TensorBase iterate(const PointwiseInfo* info, int nin, PyObject** inputs, c
         it.base[i + 1] = data_of(x)
         if on_device and x.device_type == DEV_CPU:
             it.on_host |= 2 << i
+    if info.wide_number and not on_device and kind == compute and takes_wide_number(kind, <TensorBase>inputs[1]):
+        read_wide_number(<TensorBase>inputs[1], &number)
+        it.params = &number
+        it.dtype[2], it.base[2] = kind, NO_ELEMENT
     # drop dimensions of size 1, merge neighbours that continue each other
     d = -1
     for k in range(ndim):
@@ -571,12 +589,18 @@ cdef TensorBase run_binary(const PointwiseInfo* info, TensorBase r, TensorBase a
     """Contiguous operands of one type; `b` is a Python number unless `whole`."""
     cdef Span s
     cdef char number[16]
+    cdef Scalar wide
     s.base[0] = data_of(r)
     s.base[1] = data_of(a)
     s.base[2] = data_of(b)
     s.stride[0] = ITEM_SIZE[code]
     s.stride[1] = ITEM_SIZE[a.dtype]
     s.stride[2] = s.stride[1]
+    if info.wide_number:
+        params = NULL
+        if not whole and takes_wide_number(a.dtype, b):
+            read_wide_number(b, &wide)
+            params = &wide
     if not whole:
         cast_table[b.dtype][a.dtype](number, 0, s.base[2], 0, 1)
         s.base[2] = number

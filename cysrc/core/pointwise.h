@@ -40,6 +40,7 @@ struct PointwiseInfo {
   int unit_pass;                       /* bit i: the gradient of input i is the incoming one when parameter 0 is 1 */
   unsigned stored;                     /* bit by code: types without loops that it takes, in the loop of their compute type */
   int stored_as_bits;                  /* of those it moves the bits: it chooses between elements */
+  int wide_number;                     /* one number as operand 2 of halves comes as a parameter, in float32 */
 };
 
 enum { PROMOTE_SAME = 0, PROMOTE_FLOAT = 1, PROMOTE_BOOL_OUT = 2, PROMOTE_REAL_OUT = 4, PROMOTE_FIRST_BOOL = 8, PROMOTE_INT_TO_FLOAT = 16 };

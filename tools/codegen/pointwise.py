@@ -234,6 +234,10 @@ def c_loop(loop: Loop, dtype: str, scalar_forms: list[int]) -> str:
         text = "".join(f"#{word} {condition}\n{write(scalar, constant or {}, first, count)}\n" for word, (condition, write) in zip(("if", "elif"), better))
         return f"\n{text}#else\n{by_element}\n#endif\n"
 
+    if takes_wide_number(loop) and dtype in (*HALVES, "f32"):
+        # halves that are computed by the float32 loop bring it there
+        exact = compute_type(dtype) in GUARDED and bool(angles(loop.expression(dtype)) or divisions(loop.expression(dtype)))
+        lines.append(f"  if (p) {{ const f32 b1 = par_f32(p); {body(1, 'e' if exact else 'x')} return; }}")
     for operand in scalar_forms:
         t = loop.operand_type(loop.operands[operand], dtype)
         lines.append(f"  if (s[{operand + 1}] == 0) {{ const {compute_type(t)} b{operand} = {load(t, f'a{operand}[0]')};")
@@ -298,6 +302,11 @@ def scalar_forms_of(loop: Loop) -> list[int]:
     if not wanted or loop.text is not None:
         return []
     return [loop.operands.index(n.strip()) for n in str(wanted).split(",")]
+
+
+def takes_wide_number(loop: Loop) -> bool:
+    """Whether `other`, the second operand, may be a number beside halves that is not rounded to them."""
+    return bool(loop.op.row.get("wide_number")) and len(loop.operands) == 2 and loop.operands[1] == "other" and not loop.params
 
 
 def checks_of(op: Operator) -> str:
@@ -383,6 +392,8 @@ def emit_operator(family: str, op: Operator, forward: Loop, fused: dict[str, Loo
         init.append(f"{info}.self_adjoint = 1")
     init.append(f"{info}.scalar_forms = {forms}; {info}.checks = {checks_of(op)}")
     stored, as_bits = stored_bits(op)
+    if takes_wide_number(forward):
+        init.append(f"{info}.wide_number = 1")
     if "stored" in row:
         init.append(f"{info}.stored = {stored}; {info}.stored_as_bits = {int(as_bits)}")
     if row.get("bool_error"):
@@ -416,6 +427,8 @@ def emit_operator(family: str, op: Operator, forward: Loop, fused: dict[str, Loo
                 init.append(f"{info}.fused[{i}] = &{b}; {info}.n_used[{i}] = {len(loop.operands)}")
                 init += [f"{info}.used[{i}][{j}] = {slots[x]}" for j, x in enumerate(loop.operands)]
                 init.append(f"{b}.name = b\"{loop.name}\"; {b}.nin = {len(loop.operands)}; {b}.nparams = {len(params)}; {b}.cost = {row.get('cost', 1)}")
+                if takes_wide_number(loop):
+                    init.append(f"{b}.wide_number = 1")
                 if "stored" in row and not as_bits:
                     init.append(f"{b}.stored = {stored}")
                 if row.get("first_bool") and tensors[0] in loop.operands:
@@ -486,6 +499,7 @@ def emit_symbols(op: Operator, info: str, py: list[str]) -> None:
             py.append("    if not is_operand(other):\n        other = array_operand(other)\n        if other is None:\n            return NotImplemented")
         else:
             py.append("    if not is_operand(other):\n        return NotImplemented")
-        order = "other, self" if symbol.startswith("__r") and symbol != "__rshift__" else "self, other"
+        # a product with a number is the tensor's by the number, as PyTorch's
+        order = "other, self" if symbol.startswith("__r") and symbol not in ("__rshift__", "__rmul__") else "self, other"
         inplace = symbol.startswith("__i")
         py.append(f"    return entry2(&{info}, {order}, {'p' if op.params else 'NULL'}, None, {inplace})\n")
