@@ -111,6 +111,15 @@ def test_instance_norm(stats):
     same(runs[1], runs[0])
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_the_default_eps_of_rms_norm_is_that_of_the_type_it_computes_in(dtype):
+    kind = getattr(trt, str(dtype).rpartition(".")[2])
+    for scale in (0.1, 0.01, 1e-4):
+        x = torch.tensor([[1.0, 2.0, 3.0, 4.0]]).mul(scale).to(dtype).requires_grad_()
+        compare(lambda x: TF.rms_norm(x, [4]), lambda x: F.rms_norm(x, [4]), x)
+        compare(lambda x: trt.nn.RMSNorm(4, dtype=kind)(x), lambda x: torch.nn.RMSNorm(4, dtype=x.dtype)(x), x)
+
+
 def test_native_forms():
     x, w, b = batch_arguments((4, 5, 3))
     compare(lambda x, w, b: trt.native_layer_norm(x, [3], None, None, 1e-5), lambda x, w, b: torch.native_layer_norm(x, [3], None, None, 1e-5), x.detach(), w.detach(), b.detach())

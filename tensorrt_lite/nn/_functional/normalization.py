@@ -86,7 +86,7 @@ def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any 
 
 
 def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Tensor:
-    """x / sqrt(mean(x ** 2) + eps) over the trailing dimensions; eps None is the dtype's machine epsilon."""
+    """x / sqrt(mean(x ** 2) + eps) over the trailing dimensions; eps None is the machine epsilon of the dtype, float32's for halves."""
     return _ops.rms_norm(input, normalized_shape, weight, eps)
 
 
