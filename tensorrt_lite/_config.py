@@ -90,10 +90,9 @@ def set_float32_matmul_precision(precision: str) -> None:
             f"{precision} is not one of 'highest', 'high', or 'medium'; the current setFloat32MatmulPrecision call has no effect.", stacklevel=2
         )
         return
-    from tensorrt_lite._C.ops.matmul.packed import set_f32_precision
-    from tensorrt_lite.backends import cuda
+    from tensorrt_lite.backends import cuda, mkldnn
 
-    set_f32_precision(precision)
+    mkldnn.matmul.fp32_precision = {"highest": "ieee", "high": "tf32", "medium": "bf16"}[precision]
     cuda.matmul.fp32_precision = "ieee" if precision == "highest" else "tf32"
     _precision = precision
 

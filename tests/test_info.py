@@ -132,6 +132,32 @@ def test_precision_of_products():
     assert not matmul.allow_tf32 and trt.get_float32_matmul_precision() == "highest"
 
 
+def test_flags_of_onednn_are_kept_and_choose_the_precision_of_products():
+    from tensorrt_lite._C.ops.matmul.packed import bf16_kernel
+
+    m = trt.backends.mkldnn
+    assert not m.is_available() and m.VERBOSE_ON == 1
+    with m.flags(enabled=True, deterministic=True, fp32_precision="bf16"):
+        assert m.enabled and m.deterministic and m.conv.fp32_precision == "bf16" and m.matmul.fp32_precision in ("bf16", "ieee")
+    assert not m.enabled and not m.deterministic and m.fp32_precision == "none"
+    with m.verbose(m.VERBOSE_OFF):
+        pass
+    with pytest.raises(RuntimeError, match="Unknown precision: x"):
+        m.matmul.fp32_precision = "x"
+    a, b = trt.randn(100, 100), trt.randn(100, 100)
+    exact = a @ b
+    try:
+        for precision in ("tf32", "bf16", "ieee", "none"):
+            m.matmul.fp32_precision = precision
+            assert trt.equal(a @ b, exact) == (precision in ("ieee", "none") or bf16_kernel() != "tiles")
+        trt.set_float32_matmul_precision("medium")
+        assert m.matmul.fp32_precision == "bf16"
+        trt.backends.cuda.matmul.allow_tf32 = False
+        assert trt.get_float32_matmul_precision() == "highest" and trt.equal(a @ b, exact)
+    finally:
+        trt.set_float32_matmul_precision("highest")
+
+
 def test_attention_kernels():
     """The flags choose between the tiled kernel and the composition, whose bits differ."""
     from tensorrt_lite.nn.attention import SDPBackend, sdpa_kernel

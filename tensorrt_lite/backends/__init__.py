@@ -34,7 +34,6 @@ def _cpu_capability() -> str:
 
 
 cpu = _module("cpu", get_cpu_capability=_cpu_capability)
-mkldnn = _module("mkldnn", is_available=_false, enabled=False, deterministic=False, allow_tf32=False)
 mkl = _module("mkl", is_available=_false)
 mps = _module("mps", is_available=_false, is_built=_false)
 openmp = _module("openmp", is_available=_true)
@@ -64,7 +63,7 @@ class _Backends(ModuleType):
 _fp32_precision = "none"
 sys.modules[__name__].__class__ = _Backends
 
-from tensorrt_lite.backends import cuda, cudnn, mha  # noqa: E402
+from tensorrt_lite.backends import cuda, cudnn, mha, mkldnn  # noqa: E402
 
 
 def __getattr__(name: str) -> object:

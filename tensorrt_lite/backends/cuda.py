@@ -75,6 +75,8 @@ class _Matmul:
 
         if (self.fp32_precision == "tf32") != (_config._precision != "highest"):
             _config._precision = "high" if self.fp32_precision == "tf32" else "highest"
+            if _config._precision == "highest":
+                sys.modules["tensorrt_lite.backends.mkldnn"].matmul.fp32_precision = "ieee"
         _apply()
 
     def __setattr__(self, name: str, value: Any) -> None:
