@@ -287,6 +287,34 @@ def test_search_in_sorted_rows():
     same(trt.searchsorted(trt.zeros(0), trt.randn(3)), torch.zeros(3, dtype=torch.int64))
 
 
+@pytest.mark.parametrize("boundaries", DTYPES)
+def test_search_compares_different_types_in_the_promoted_one(boundaries):
+    """Numbers and 0-dimensional tensors are weak: float16 beside 1.0001 stays float16."""
+    sorted_sequence = torch.tensor([0.0, 1.0, 1.25, 3.0]).to(boundaries).unique()
+    for dtype in DTYPES:
+        if dtype is boundaries is torch.bool:
+            continue
+        for values in (torch.tensor([-1.0, 0.0, 1.0, 1.0001, 1.5, 2.0, 300.0]).to(dtype), torch.tensor(1.0001).to(dtype)):
+            for right in (False, True):
+                same(trt.searchsorted(ours(sorted_sequence), ours(values), right=right), torch.searchsorted(sorted_sequence, values, right=right))
+                same(trt.bucketize(ours(values), ours(sorted_sequence), right=right), torch.bucketize(values, sorted_sequence, right=right))
+    for number in (1.5, -1.5, 1 + 1e-12, 2.0**24, 2, -1, 300, 2**33):
+        same(trt.searchsorted(ours(sorted_sequence), number), torch.searchsorted(sorted_sequence, number))
+        same(trt.bucketize(number, ours(sorted_sequence), right=True), torch.bucketize(number, sorted_sequence, right=True))
+    with pytest.raises(NotImplementedError):
+        trt.searchsorted(ours(sorted_sequence), 1j)
+
+
+def test_search_beside_integers_takes_numbers_with_fractions():
+    edges, values = trt.tensor([1, 2, 3]), trt.tensor([1.5])
+    assert trt.bucketize(1.5, edges).item() == trt.searchsorted(edges, 1.5).item() == 1
+    out = trt.empty(1, dtype=trt.int64)
+    assert trt.searchsorted(edges, values, out=out) is out and out.tolist() == [1]
+    assert trt.searchsorted(trt.tensor([3, 1, 2]), values, sorter=trt.tensor([1, 2, 0])).tolist() == [1]
+    assert trt.func.vmap(lambda v: trt.searchsorted(edges, v))(trt.tensor([[1.5], [2.0]])).tolist() == [[1], [1]]
+    assert trt.searchsorted(edges.to("meta"), values.to("meta")).shape == (1,)
+
+
 def test_differences():
     x = normal(4, 7, dtype=torch.float64)
     for args in ((), (2,), (1, 0), (9,)):

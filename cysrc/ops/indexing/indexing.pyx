@@ -831,14 +831,36 @@ cdef TensorBase searchsorted_kernel(TensorBase sorted_sequence, TensorBase self,
     return finish_write("searchsorted", r, out, mode)
 
 
+cdef TensorBase compared_number(TensorBase boundaries, object value, str name):
+    """A number in the type that it and boundaries are compared in: 1.5 beside int64 is a float."""
+    cdef Scalar number
+    cdef PyObject* given[2]
+    cdef TensorBase v
+    if not is_number(value):
+        raise TypeError(f"{name}(): argument '{'input' if name == 'bucketize' else 'self'}' must be Tensor or Number, not {type(value).__name__}")
+    to_scalar(value, &number)
+    v = wrap_number(value)
+    given[0], given[1] = <PyObject*>boundaries, <PyObject*>v
+    return number_beside(boundaries, result_code(2, given), &number)
+
+
 cdef object search(object boundaries, object values, bint out_int32, bint right, object sorter, object out, str name):
+    """Boundaries and values of different types are compared in the type they promote to; op_searchsorted takes one type."""
     cdef TensorBase s = as_tensor_arg(boundaries, name, "boundaries"), v
+    cdef PyObject* given[2]
+    cdef int code
     if isinstance(values, TensorBase):
         v = <TensorBase>values
     else:
         if s.ndim != 1:
             raise RuntimeError(f"torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got boundaries tensor dim({s.ndim}) and input value's dim(0) numel(1)")
-        v = scalar_value(s, values, name)
+        v = compared_number(s, values, name)
+    given[0], given[1] = <PyObject*>s, <PyObject*>v
+    code = result_code(2, given)
+    if s.dtype != code:
+        s = <TensorBase?>(<object>s).to(dtype_of(code))
+    if v.dtype != code:
+        v = <TensorBase?>(<object>v).to(dtype_of(code))
     if out is None:
         return op_searchsorted(s, v, out_int32, right, sorter, None, FRESH)
     check_out(out, name)
