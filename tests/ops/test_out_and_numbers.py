@@ -138,6 +138,19 @@ def test_variance_is_computed_in_the_type_of_out() -> None:
         assert out.item() == pytest.approx(function(z.to(trt.complex128), 0).item(), rel=1e-12)
 
 
+@pytest.mark.parametrize("function", [trt.var, trt.std, trt.var_mean, trt.std_mean])
+def test_unbiased_is_a_bool(function: Callable[..., object]) -> None:
+    x = trt.tensor(X)
+    for wrong in ("x", None, 1, 0, 1.0, x):
+        for call in (lambda w: function(x, unbiased=w), lambda w: function(x, 1, unbiased=w), lambda w: function(x, 1, w)):
+            with pytest.raises(TypeError, match="argument 'unbiased' must be bool"):
+                call(wrong)
+    with pytest.raises(TypeError, match="argument 'keepdim' must be bool, not str"):
+        function(x, 0, keepdim="x")
+    with pytest.raises(TypeError, match="not both"):
+        function(x, 0, unbiased=True, correction=1)
+
+
 def test_logsumexp_is_computed_in_the_type_of_out() -> None:
     x = trt.tensor([1.0, 2.0, 4.0], dtype=trt.bfloat16)
     out = trt.logsumexp(x, 0, out=trt.empty((), dtype=trt.float64))

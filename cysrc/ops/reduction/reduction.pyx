@@ -283,6 +283,9 @@ cdef TensorBase meta_var(reduce_call* call, str name, TensorBase self, const Dim
     return result
 
 
+NOT_GIVEN = object()
+
+
 cdef object moments(object input, object dim, object unbiased, object correction, object keepdim, object out, bint root, str name):
     cdef Dims d
     cdef const Dims* dims = NULL
@@ -294,15 +297,19 @@ cdef object moments(object input, object dim, object unbiased, object correction
     c = 1.0
     if correction is not None:
         c = parse_double(correction, name, "correction")
-    elif unbiased is not None:
-        c = 1.0 if unbiased else 0.0
+        if unbiased is not NOT_GIVEN:
+            raise TypeError(f"{name}(): takes 'unbiased' or 'correction', not both")
+    elif unbiased is not NOT_GIVEN:
+        if isinstance(unbiased, int) and not isinstance(unbiased, bool):  # var(0, 1) would read as a correction or as two dimensions
+            raise TypeError(f"{name}(): argument 'unbiased' must be bool, not int")
+        c = 1.0 if parse_bool(unbiased, name, "unbiased") else 0.0
     if dim is not None:
         parse_dims(dim, &d, name, "dim")
         dims = &d
     self = as_tensor_arg(input, name, "input")
     if out is not None:
         check_out(out, name)
-    r = op_var_kernel(self, dims, c, keepdim, root, None if out is None else <TensorBase>out, FRESH if out is None else OUT)
+    r = op_var_kernel(self, dims, c, parse_bool(keepdim, name, "keepdim"), root, None if out is None else <TensorBase>out, FRESH if out is None else OUT)
     if isinstance(r, TensorBase) and self.numel <= c * (<TensorBase>r).numel and self.device_type != DEV_META:
         from tensorrt_lite._C.core.warning import warn
         warn(f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input numel divided by output numel).")
@@ -311,23 +318,23 @@ cdef object moments(object input, object dim, object unbiased, object correction
     return r
 
 
-def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=None):
+def var(input, dim=None, unbiased=NOT_GIVEN, keepdim=False, *, correction=None, out=None):
     """The variance over dimensions, divided by n - correction (1 unless said otherwise)."""
     return moments(input, dim, unbiased, correction, keepdim, out, False, "var")
 
 
-def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None, out=None):
+def std(input, dim=None, unbiased=NOT_GIVEN, keepdim=False, *, correction=None, out=None):
     """The standard deviation over dimensions, with n - correction in the denominator (1 unless said otherwise)."""
     return moments(input, dim, unbiased, correction, keepdim, out, True, "std")
 
 
-def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
+def var_mean(input, dim=None, unbiased=NOT_GIVEN, keepdim=False, *, correction=None):
     """(variance, mean)."""
     v = moments(input, dim, unbiased, correction, keepdim, None, False, "var_mean")
     return v, mean(input, None if isinstance(dim, bool) else dim, keepdim)
 
 
-def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
+def std_mean(input, dim=None, unbiased=NOT_GIVEN, keepdim=False, *, correction=None):
     """(standard deviation, mean)."""
     v = moments(input, dim, unbiased, correction, keepdim, None, True, "std_mean")
     return v, mean(input, None if isinstance(dim, bool) else dim, keepdim)
