@@ -218,6 +218,23 @@ def test_an_addend_of_zero_weight_is_not_read():
     assert trt.equal(out, a @ b)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("n", [3, 40])
+def test_factors_of_zero_weight_are_not_read(dtype, n):
+    kind = getattr(trt, dtype)
+    addend, left, right = trt.full((n, n), 3, dtype=kind), trt.full((n, n), math.nan, dtype=kind), trt.full((n, n), math.inf, dtype=kind)
+    for beta in (0, 1, 2):
+        want = addend * beta
+        for x in (left, left.t()):
+            assert trt.equal(trt.addmm(addend, x, right, beta=beta, alpha=0), want)
+            assert trt.equal(trt.addmm(addend[0], x, right, beta=beta, alpha=0), want)
+            assert trt.equal(addend.clone().addmm_(x, right, beta=beta, alpha=0), want)
+            assert trt.equal(trt.addbmm(addend, trt.stack([x, x]), trt.stack([right, x]), beta=beta, alpha=0), want)
+            assert trt.equal(trt.addmv(addend[0], x, right[0], beta=beta, alpha=0), want[0])
+        if n == 40:  # PyTorch's loop for small batched matrices reads them
+            assert trt.equal(trt.baddbmm(addend[None], left[None], right[None], beta=beta, alpha=0)[0], want)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_products_into_their_own_operands_and_strided_outputs(dtype):
     a, b = trt.randn(90, 90).to(getattr(trt, dtype)), trt.randn(90, 90).to(getattr(trt, dtype))

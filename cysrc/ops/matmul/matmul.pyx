@@ -124,11 +124,20 @@ cdef int check_scalars(int dtype, const Scalar* alpha, const Scalar* beta) excep
     return 0
 
 
+cdef bint skips_factors(str name, int dtype, int64_t multiplications) noexcept:
+    """Whether NaN in the factors doesn't reach a product times zero: PyTorch's BLAS doesn't read them. Its own loops, for halves and small batched matrices, do."""
+    return category[dtype] >= CAT_FLOAT and dtype != F16 and dtype != BF16 and (name != "baddbmm" or multiplications >= 400)
+
+
 cdef int add_gemm(str name, TensorBase r, const Mat* c, TensorBase self, TensorBase x, const Mat* a, TensorBase y, const Mat* b, const Scalar* alpha,
                   const Scalar* beta) except -1:
-    """r = alpha x y + beta self, which broadcasts to r's geometry; what it holds doesn't count when beta is zero."""
-    cdef Mat d
+    """r = alpha x y + beta self, which broadcasts to r's geometry; what it holds doesn't count when beta is zero, nor what x and y hold when alpha is."""
+    cdef Mat d, no_columns, no_rows
     check_scalars(x.dtype, alpha, beta)
+    if is_zero(alpha) and skips_factors(name, x.dtype, a.cols * r.numel // max(a.batch, 1)):
+        no_columns, no_rows = a[0], b[0]
+        no_columns.cols = no_rows.rows = 0
+        a, b = &no_columns, &no_rows
     if is_zero(beta):
         return run_gemm(x.device_type, name, r, c, x, a, y, b, alpha, NULL, None, NULL)
     addend_of(self, r.ndim, &d)
