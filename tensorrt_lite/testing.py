@@ -272,6 +272,9 @@ def _compare_values(
 
     equal_nan = options["equal_nan"]
     if actual.layout == trt.strided:
+        if actual.dtype.is_floating_point and actual.dtype.itemsize == 1 and (rtol != 0 or atol != 0):
+            text = f"Rtol={rtol} and atol={atol} are not supported for bitwise comparison of low dimensional floats."
+            raise _Mismatch(AssertionError, f"{text} Please use rtol=0.0 and atol=0.0.", item)
         _compare_elements(actual, expected, rtol, atol, item, equal_nan)
     elif actual.layout == trt.jagged:
         _compare_elements(actual.values(), expected.values(), rtol, atol, item, equal_nan)
@@ -328,6 +331,12 @@ def _compare_elements(
         matches = matches | ((actual != actual) & (expected != expected))
     if bool(matches.all()):
         return
+    if inexact and actual.dtype.itemsize == 1:  # float8 has no arithmetic
+        if actual.dim() == 0:
+            _fail_scalars(actual.item(), expected.item(), rtol, atol, item, subject or "Scalars")
+        text = f"{subject or 'Tensor-likes'} are not 'equal'!\n\n{_mismatched(matches)}"
+        text += f"The first mismatched element is at index {tuple((~matches).nonzero()[0].tolist())}."
+        raise _Mismatch(AssertionError, text, item)
     # The differences of integers are taken in int64, where those of narrower dtypes do not wrap.
     mine, theirs = (actual, expected) if inexact else (actual.to(trt.int64), expected.to(trt.int64))
     difference = (mine - theirs).abs()
@@ -339,11 +348,10 @@ def _compare_elements(
     if actual.dim() == 0:
         _fail_scalars(actual.item(), expected.item(), rtol, atol, item, subject or "Scalars")
 
-    count, wrong = matches.numel(), int((~matches).sum())
     relative = difference / theirs.abs()
     difference, relative = difference.masked_fill(matches, 0).flatten(), relative.masked_fill(matches, 0).flatten()
     text = f"{subject or 'Tensor-likes'} are not {_closeness(rtol, atol)}!\n\n"
-    text += f"Mismatched elements: {wrong} / {count} ({wrong / count:.1%})\n"
+    text += _mismatched(matches)
     for name, values, tolerance in (("absolute", difference, atol), ("relative", relative, rtol)):
         place = int(values.argmax())
         index = _unravel(place, tuple(matches.shape))
@@ -361,6 +369,11 @@ def _fail_scalars(
     text += f"Absolute difference: {absolute}{_allowance(atol, rtol, atol)}\n"
     text += f"Relative difference: {relative}{_allowance(rtol, rtol, atol)}"
     raise _Mismatch(AssertionError, text, item)
+
+
+def _mismatched(matches: Tensor) -> str:
+    count, wrong = matches.numel(), int((~matches).sum())
+    return f"Mismatched elements: {wrong} / {count} ({wrong / count:.1%})\n"
 
 
 def _closeness(rtol: float, atol: float) -> str:

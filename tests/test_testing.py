@@ -107,6 +107,18 @@ def test_assert_close_is_pytorchs(name: str, options: dict[str, Any]) -> None:
     assert mine == theirs
 
 
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: ",".join(options) or "defaults")
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu"])
+def test_float8_tensors_are_compared_bit_by_bit_as_pytorchs(dtype: str, options: dict[str, Any]) -> None:
+    pairs = [([[1.0, 2.0], [4.0, 8.0]], other) for other in ([[1.0, 2.0], [4.0, 8.0]], [[1.0, 2.0], [2.0, 4.0]], [[1.0, NAN], [4.0, 8.0]])]
+    for pair in [*pairs, (1.0, 2.0), (NAN, NAN)]:
+
+        def compared(t: Any) -> Any:
+            return outcome(lambda: t.testing.assert_close(*[t.tensor(x).to(getattr(t, dtype)) for x in pair], **options))  # noqa: B023
+
+        assert compared(trt) == compared(torch)
+
+
 MATRIX = [[1.0, 0.0, 2.0, 0.0], [0.0, 3.0, 0.0, 0.0], [0.0, 0.0, 4.0, 5.0], [6.0, 0.0, 0.0, 0.0]]
 # (row, column, value) that turns MATRIX into the other tensor of a pair.
 CHANGES = {"none": (0, 0, 1.0), "value": (2, 3, 5.5), "element less": (3, 0, 0.0), "element more": (0, 1, 7.0), "nan": (1, 1, NAN)}
