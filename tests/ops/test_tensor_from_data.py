@@ -7,6 +7,7 @@ import collections
 import decimal
 import enum
 import fractions
+import re
 import warnings
 
 import numpy as np
@@ -274,3 +275,21 @@ def test_infinite_and_undefined_parts_of_complex_numbers_stay():
     expected = [[z.real, z.imag] for z in numbers]
     for made in (trt.tensor(numbers), trt.stack([trt.full((), z) for z in numbers])):
         np.testing.assert_array_equal(trt.view_as_real(made).numpy(), np.array(expected, np.float32))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64"])
+@pytest.mark.parametrize("number", [-1, -0.5, -1.0, -129, 1.5, 127.5, 128.0, 255.5, 300, 300.5, 1e10, 1e19, -(2.0**63), 2**16, 2**32, 2**63, 2**64, -(2**63) - 1, float("nan"), float("inf"), 1 + 1j])
+def test_numbers_outside_of_an_integer_type_are_refused(dtype, number):
+    """Negative integers wrap in unsigned types, but for uint64; floats are cut where they fit, and uint64 takes none."""
+    for data in (number, [1, number]):
+        try:
+            wanted = torch.tensor(data, dtype=getattr(torch, dtype)).tolist()
+        except Exception as error:
+            with pytest.raises(type(error), match=re.escape(str(error))):
+                trt.tensor(data, dtype=getattr(trt, dtype))
+        else:
+            assert trt.tensor(data, dtype=getattr(trt, dtype)).tolist() == wanted
+
+
+def test_uint64_takes_integers_of_other_kinds():
+    assert trt.tensor([np.uint64(2**64 - 1), np.int64(3), trt.tensor(4), True], dtype=trt.uint64).tolist() == [2**64 - 1, 3, 4, 1]

@@ -10,7 +10,7 @@ from tensorrt_lite._C.core.device cimport DEV_CPU
 from tensorrt_lite._C.core.dispatch cimport attach
 from tensorrt_lite._C.core.dtype cimport (
     BOOL, C64, C128, CAT_COMPLEX, CAT_INT, F16, F32, F64, I8, I16, I32, I64, LARGEST, Scalar, U8, U16, U32, U64, category, default_complex_code,
-    NO_PROMOTION, default_float_code, dtype, dtype_cpp_name, dtypes, is_floating_type, is_signed_type, promotion, raise_promotion)
+    NO_PROMOTION, default_float_code, dtype, dtype_of, dtypes, is_floating_type, is_signed_type, promotion, raise_promotion)
 from tensorrt_lite._C.core.tensor cimport ITEM_SIZE, MAX_DIMS, TensorBase, data_of, empty_tensor
 
 cdef extern from "stage.h" nogil:
@@ -164,7 +164,7 @@ cdef int element_of(object x, int code, Scalar* s) except -1:
     cdef int overflow = 0
     if PyLong_CheckExact(x):
         s.i = PyLong_AsLongLongAndOverflow(x, &overflow)
-        if not overflow:
+        if not overflow and (code != U64 or s.i >= 0):
             s.kind = 1
             s.d = <double>s.i
             s.im = 0
@@ -173,14 +173,11 @@ cdef int element_of(object x, int code, Scalar* s) except -1:
         x = one_element(<TensorBase>x, code)
     elif not is_number(x):
         x = number_from(x, code)
+    if code == U64:
+        return unsigned_element(x, s)
     if PyLong_Check(x):
         PyLong_AsLongLongAndOverflow(x, &overflow)
         if overflow:
-            if code == U64 and 0 <= x < 1 << 64:
-                s.kind = 1
-                s.i = <int64_t><uint64_t>x
-                s.d = <double><uint64_t>x
-                return 0
             if category[code] == CAT_INT:
                 raise ValueError("Overflow when unpacking long long")
             x = float(x) if code != BOOL else True
@@ -192,14 +189,29 @@ cdef int element_of(object x, int code, Scalar* s) except -1:
     return 0
 
 
+cdef int unsigned_element(object x, Scalar* s) except -1:
+    """uint64, whose numbers are not cut nor wrapped: integers from 0 to 2**64 - 1."""
+    if not hasattr(type(x), "__index__"):
+        raise TypeError(f"an integer is required for a uint64 tensor (got {type(x).__name__})")
+    x = x.__index__()
+    if x < 0:
+        raise OverflowError(f"can't convert negative int to unsigned: {x} for a uint64 tensor")
+    if x >= 1 << 64:
+        raise OverflowError(f"int too big to convert: {x} for a uint64 tensor")
+    s.kind = 1
+    s.i = <int64_t><uint64_t>x
+    s.d = <double><uint64_t>x
+    s.im = 0
+    return 0
+
+
 cdef int check_integer(const Scalar* s, int code) except -1:
+    """Numbers too large for the dtype are refused; negative integers wrap in an unsigned one, negative floats don't."""
+    cdef double lowest = -LARGEST[code] - 1 if is_signed_type(code) else 0, largest = LARGEST[code]
     if s.kind == 3:
-        raise TypeError("can't convert complex to int")
-    if s.kind == 2 and (s.d != s.d or s.d > 9.3e18 or s.d < -9.3e18):
-        raise RuntimeError("value cannot be converted to type int64_t without overflow")
-    if s.kind == 1:
-        if ITEM_SIZE[code] < 8 and not (-LARGEST[code] - (1 if is_signed_type(code) else 0)) <= <double>s.i <= LARGEST[code]:
-            raise RuntimeError(f"value cannot be converted to type {dtype_cpp_name(code).decode()} without overflow")
+        raise TypeError("'complex' object cannot be interpreted as an integer (can't convert complex to int)")
+    if s.kind == 2 and not lowest <= s.d <= largest or s.kind == 1 and ITEM_SIZE[code] < 8 and not (lowest if lowest else -largest) <= <double>s.i <= largest:
+        raise RuntimeError(f"value cannot be converted to type {dtype_of(code).name} without overflow")
     return 0
 
 
