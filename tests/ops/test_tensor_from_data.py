@@ -293,3 +293,17 @@ def test_numbers_outside_of_an_integer_type_are_refused(dtype, number):
 
 def test_uint64_takes_integers_of_other_kinds():
     assert trt.tensor([np.uint64(2**64 - 1), np.int64(3), trt.tensor(4), True], dtype=trt.uint64).tolist() == [2**64 - 1, 3, 4, 1]
+
+
+@pytest.mark.parametrize("dtype", ["complex32", "complex64", "complex128"])
+@pytest.mark.parametrize("value", [2 + 0j, 1.5 - 0.0j, complex(float("nan"), 0), 1 + 1j, complex(1, float("nan")), 1e4j])
+@pytest.mark.parametrize("number", [float, int])
+def test_complex_tensors_as_real_numbers(dtype, value, number):
+    theirs, mine = torch.tensor(value, dtype=getattr(torch, dtype)), trt.tensor(value, dtype=getattr(trt, dtype))
+    try:
+        wanted = number(theirs)
+    except RuntimeError as error:
+        with pytest.raises(RuntimeError, match=re.escape(str(error))):
+            number(mine)
+    else:
+        assert number(mine) == wanted or wanted != wanted

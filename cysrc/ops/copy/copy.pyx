@@ -402,12 +402,25 @@ def to_bool(TensorBase self not None):
     return bool(item(self))
 
 
+cdef object real_item(TensorBase self, str name, str kind):
+    """The element, which is real or has no imaginary part."""
+    x = item(one_element(self, name))
+    if isinstance(x, complex):
+        if x.imag != 0:
+            raise RuntimeError(f"value cannot be converted to type {kind} without overflow ({name}() of a {dtype_text(self.dtype)} tensor whose imaginary part is {x.imag})")
+        return x.real
+    return x
+
+
 def to_float(TensorBase self not None):
-    return float(item(one_element(self, "float")))
+    return float(real_item(self, "float", "double"))
 
 
 def to_int(TensorBase self not None):
-    return int(item(one_element(self, "int")))
+    x = real_item(self, "int", "int64_t")
+    if category[self.dtype] == CAT_COMPLEX and not -9223372036854775808.0 <= x < 9223372036854775808.0:
+        raise RuntimeError(f"value cannot be converted to type int64_t without overflow (int() of a {dtype_text(self.dtype)} tensor of value {x})")
+    return int(x)
 
 
 def to_complex_number(TensorBase self not None):
