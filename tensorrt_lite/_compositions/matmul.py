@@ -385,6 +385,8 @@ def _pair_product(a: Any, b: Any, summed: list[int]) -> Any:
     rest = [i for i in range(n) if i in summed]
     others = [i for i in rest if i not in both]
     shape_a, shape_b = a.shape, b.shape
+    if left and right and right[-1] < left[0]:  # the result lies as its labels are ordered
+        a, b, shape_a, shape_b, left, right = b, a, shape_b, shape_a, right, left
     batches, rows, depth, cols = _count(shape_a, batch), _count(shape_a, left), _count(shape_a, both), _count(shape_b, right)
     pa = a.permute(batch + left + both + right + others).reshape((batches, rows, depth))
     pb = b.permute(batch + both + right + left + others).reshape((batches, depth, cols))
@@ -441,7 +443,7 @@ def _sublist_labels(sublist: Iterable[Any]) -> list[int]:
 @lru_cache(maxsize=1024)
 def _pair_plan(equation: str, shape_a: tuple[int, ...], shape_b: tuple[int, ...]) -> tuple[Any, ...] | None:
     """Two operands of these shapes as factors of one (batched) product: order and shape of the first and the second, shape and order of the
-    result, None for an order that is there already, and whether anything is summed. For equations where each label is once in an operand and has
+    result, None for an order that is there already, whether anything is summed, and whether the second operand is the first factor. For equations where each label is once in an operand and has
     one size, and each summed one is of both; None for all others, also wrong ones."""
     before, arrow, output = equation.replace(" ", "").partition("->")
     a, comma, b = before.partition(",")
@@ -468,6 +470,10 @@ def _pair_plan(equation: str, shape_a: tuple[int, ...], shape_b: tuple[int, ...]
     if not summed and not (left and right):
         return None  # an elementwise product, which broadcasts as it lies
 
+    swapped = bool(left and right) and output.index(right[-1]) < output.index(left[0])
+    if swapped:  # the result lies as its labels are ordered: PyTorch's programs take view() of it
+        a, b, left, right = b, a, right, left
+
     def order(have: str, want: list[str]) -> tuple[int, ...] | None:
         return None if list(have) == want else tuple(have.index(x) for x in want)
 
@@ -475,11 +481,13 @@ def _pair_plan(equation: str, shape_a: tuple[int, ...], shape_b: tuple[int, ...]
     product = batch + left + right
     heads = (batches,) if batch else ()
     return (order(a, batch + left + summed), (*heads, rows, depth), order(b, batch + summed + right), (*heads, depth, cols),
-            tuple(size[x] for x in product), order("".join(product), list(output)), bool(summed))  # fmt: skip
+            tuple(size[x] for x in product), order("".join(product), list(output)), bool(summed), swapped)  # fmt: skip
 
 
 def _multiply_pair(plan: tuple[Any, ...], a: Any, b: Any) -> Any:
-    order_a, shape_a, order_b, shape_b, shape, order, summed = plan
+    order_a, shape_a, order_b, shape_b, shape, order, summed, swapped = plan
+    if swapped:
+        a, b = b, a
     a = (a if order_a is None else a.permute(order_a)).reshape(shape_a)
     b = (b if order_b is None else b.permute(order_b)).reshape(shape_b)
     r = (a * b if not summed else _ops.bmm(a, b) if len(shape_a) == 3 else _ops.mm(a, b)).reshape(shape)
@@ -510,7 +518,10 @@ def _rearrange(plan: tuple[Any, ...] | None, t: Any) -> Any:
         t = t.diagonal(0, i, j)
     if summed:
         t = t.sum(summed)
-    return t if order is None else t.permute(order)
+    if order is None:
+        return t
+    t = t.permute(order)
+    return t.contiguous() if summed else t  # a sum is no view, and lies as its labels are ordered; summing a permuted operand takes longer than the copy
 
 
 @lru_cache(maxsize=1024)

@@ -380,6 +380,28 @@ def test_einsum_names_the_subscript_that_does_not_fit(equation, shapes):
     assert said[0] == said[1]
 
 
+@pytest.mark.parametrize("equation", ["bij,bjk->bki", "ij,jk->ki", "bij,bkj->bki", "i,j->ji", "abcd,cdef->efab", "...ij,...jk->...ki", "ij,bjk->bki",
+                                      "ij,k->kij", "ai,bi,ci->cab", "ij,jk,kl->li", "ijk->kj", "ij,jk->ik", "bij,jk->bik"])  # fmt: skip
+@pytest.mark.parametrize("transposed", [False, True])
+def test_einsum_gives_contiguous_results_where_pytorchs_are(equation, transposed):
+    """Programs take view() of them: operands change places where the labels of the second come first in the output."""
+    size = dict(zip("abcdefijkl", (2, 3, 4, 5, 6, 7, 3, 2, 4, 5)))
+    operands = []
+    for labels in equation.split("->")[0].split(","):
+        shape = [size[x] for x in labels.replace("...", "ab")]
+        x = trt.randn(*shape[::-1]).permute(*range(len(shape))[::-1]) if transposed else trt.randn(*shape)
+        operands.append(x)
+    r = trt.einsum(equation, *operands)
+    assert r.is_contiguous()
+    assert np.allclose(r.numpy(), np.einsum(equation, *[x.numpy() for x in operands]), atol=1e-5)
+    swapped = [x.clone().requires_grad_() for x in operands]
+    trt.einsum(equation, *swapped).square().sum().backward()
+    exact = [x.double().requires_grad_() for x in operands]
+    trt.einsum(equation, *exact).square().sum().backward()
+    for x, wanted in zip(swapped, exact):
+        assert trt.allclose(x.grad.double(), wanted.grad, rtol=1e-4, atol=1e-4)
+
+
 def test_einsum_sublists_and_broadcast_sizes():
     rng = np.random.default_rng(10)
     a, b = array(rng, (3, 4), "float64"), array(rng, (4, 5), "float64")
