@@ -159,6 +159,12 @@ FUNCTION W S(airy_ai)(W x)
     W low = M(fma)(-root, root, z) / (2 * root), product = z * root, zeta = 2 * product / 3;
     low = (M(fma)(-3, zeta, 2 * product) + 2 * (M(fma)(z, root, -product) + z * low)) / 3;
     W s = M(sin)(zeta), c = M(cos)(zeta), sine = s + low * c, cosine = c - low * s, t = 72 / zeta / zeta - 1;
+    if (M(fabs)(low) > K(1e-9)) {
+        /* far out it is no small angle: the sums above would leave the unit circle */
+        W low_s = M(sin)(low), low_c = M(cos)(low);
+        sine = s * low_c + c * low_s;
+        cosine = c * low_c - s * low_s;
+    }
     W p = SERIES(airy_p, t), q = SERIES(airy_q, t) / zeta;
     return (p * (sine + cosine) - q * (cosine - sine)) * SQRT_HALF / (SQRT_PI * M(sqrt)(root));
 }

@@ -114,6 +114,17 @@ def test_angles_beyond_the_vector_reduction(name: str) -> None:
         assert error <= LIMITS[kind], f"{name} {kind}: {error} ulp at {place}"
 
 
+def test_airy_function_stays_within_its_amplitude_far_out():
+    """There the rounding error of the phase is many turns."""
+    for dtype, exponents in ((trt.float32, range(2, 38)), (trt.float64, range(2, 308))):
+        x = trt.tensor([-(10.0**e) * f for e in exponents for f in (1, 2.2)], dtype=dtype)
+        assert (trt.special.airy_ai(x).double().abs() <= 1.01 * x.double().abs() ** -0.25 / math.sqrt(math.pi)).all()
+    with mpmath.workdps(60):
+        for x in (-1e8, -3.3e9, -1e12, -7.7e15):
+            error = mpmath.airyai(x) - trt.special.airy_ai(trt.tensor(x, dtype=trt.float64)).item()
+            assert abs(error) <= 2.0**-51 * abs(x) ** -0.25 / math.sqrt(math.pi)
+
+
 VALUES: dict[str, list[tuple[float, ...]]] = {
     "airy_ai": [(0.0, 0.35502805388781723926), (INF, 0.0), (-INF, 0.0), (NAN, NAN), (200.0, 0.0)],
     "bessel_j0": [(0.0, 1.0), (INF, 0.0), (-INF, 0.0), (NAN, NAN), (1e-300, 1.0)],
