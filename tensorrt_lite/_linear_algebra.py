@@ -264,9 +264,11 @@ def linalg_cond(A: Any, p: Any = None, *, out: Any = None) -> Any:
             # a zero matrix: 0 / 0
             result = _ops.where(result.isnan() & ~s.isnan().any(-1), inf, result) if p != -2 else result
     else:
-        if A.shape[-1] != A.shape[-2]:
-            raise RuntimeError(f"linalg.cond: A must be batches of square matrices, but they are {A.shape[-2]} by {A.shape[-1]} matrices")
-        if not A.numel():
+        empty = not A.numel()
+        if A.shape[-1] != A.shape[-2] and (not empty or isinstance(p, str)):
+            order = p if isinstance(p, str) else f"{p:g}"
+            raise RuntimeError(f"linalg.cond(ord={order}): A must be batches of square matrices, but they are {A.shape[-2]} by {A.shape[-1]} matrices")
+        if empty:
             return deliver_result("linalg_cond", A.new_zeros(A.shape[:-2], dtype=_real_type(A)), out)
         inverse, info = _ops.linalg_inv_ex(A)
         result = linalg_matrix_norm(A, p) * linalg_matrix_norm(inverse, p)

@@ -195,6 +195,8 @@ def test_ldl(dtype: Any, batch: tuple[int, ...], hermitian: bool) -> None:
     packed, pivots = linalg.ldl_factor(a, hermitian=hermitian)
     b = drawn(*batch, 5, 2, dtype=dtype)
     near(a @ linalg.ldl_solve(packed, pivots, b, hermitian=hermitian), b, 10)
+    for integer in (trt.int64, trt.int16, trt.uint8) if not (pivots < 0).any() else (trt.int64, trt.int16):
+        assert trt.equal(linalg.ldl_solve(packed, pivots.to(integer), b, hermitian=hermitian), linalg.ldl_solve(packed, pivots, b, hermitian=hermitian))
 
 
 @every
@@ -446,6 +448,12 @@ def test_ranks_and_condition(dtype: Any) -> None:
     for p, expected in ((None, 4.0), (2, 4.0), (-2, 0.25), (1, 4.0), (math.inf, 4.0), (-1, 0.25), ("fro", math.sqrt(21 * 1.3125)), ("nuc", 7 * 1.75)):
         assert abs(linalg.cond(d, p).item() - expected) < 1e-4, p
     assert linalg.cond(trt.zeros(3, 3, dtype=dtype), 1).item() == math.inf
+    for p in (1, -1, math.inf, -math.inf):
+        assert linalg.cond(trt.zeros(2, 3, 0, dtype=dtype), p).tolist() == [0.0, 0.0]
+        with pytest.raises(RuntimeError, match=rf"linalg.cond\(ord={p}\): A must be batches of square matrices, but they are 2 by 3 matrices"):
+            linalg.cond(trt.zeros(2, 3, dtype=dtype), p)
+    with pytest.raises(RuntimeError, match=r"linalg.cond\(ord=fro\): A must be batches of square matrices"):
+        linalg.cond(trt.zeros(2, 3, 0, dtype=dtype), "fro")
 
 
 @every

@@ -637,13 +637,14 @@ cdef TensorBase linalg_ldl_solve_impl(TensorBase LD, TensorBase pivots, TensorBa
     check_square("torch.linalg.ldl_solve", LD, "LD")
     check_matrix("torch.linalg.ldl_solve", B, "B")
     check_same_type("torch.linalg.ldl_solve", LD, B, "LD", "B")
-    if pivots.dtype != I32:
+    if category[pivots.dtype] != CAT_INT:
         raise RuntimeError(f"torch.linalg.ldl_solve: Expected pivots to be integers. Got {dtype_text(pivots.dtype)}")
     if B.sizes[B.ndim - 2] != LD.sizes[d - 1]:
         raise RuntimeError(f"torch.linalg.ldl_solve: Incompatible shapes of LD ({LD.sizes[d - 1]}x{LD.sizes[d - 1]}) and B ({B.sizes[B.ndim - 2]}x{B.sizes[B.ndim - 1]})")
     if pivots.ndim != d - 1 or batch_differs(pivots, LD, d - 1):
         raise RuntimeError(f"torch.linalg.ldl_solve: Expected LD.shape[:-1] and pivots.shape to be the same, but got pivots with shape {shape_text(pivots)} "
                            f"and LD with shape {shape_text(LD)} instead.")
+    pivots = cast_to(pivots, I32)
     n = joint_batch("torch.linalg.ldl_solve", LD, 2, B, 2, sizes)
     start(&w, LD, LD.sizes[d - 1], LD.sizes[d - 1], B.sizes[B.ndim - 1])
     info = info_of(&w, LD, n, sizes)
