@@ -4,7 +4,7 @@ from tensorrt_lite._C.core.storage cimport device_hooks
 from tensorrt_lite._C.core.tensor cimport (
     PLACE_PINNED,     TensorBase, bump_version, version_of, shape_of, K_AUTOGRAD, empty_tensor, empty_strided_tensor, empty_like_tensor, non_overlapping_dense,
     channels_last_strides, checked_numel, resize_tensor, CREATED_NO_GRAD, CREATED_INFERENCE, CREATED_MULTI_OUTPUT, K_WRAPPED, shape_text, place_of, place_of_device, MAX_DIMS)
-from tensorrt_lite._C.core.dtype cimport dtype as dtype_type, category, CAT_INT, CAT_FLOAT, CAT_COMPLEX, Scalar, F16, F32, F64, BF16, C64, I64, BOOL, LARGEST, real_type, is_signed_type, dtype_cpp_name, dtype_of, has_loops
+from tensorrt_lite._C.core.dtype cimport dtype as dtype_type, category, CAT_INT, CAT_FLOAT, CAT_COMPLEX, Scalar, F16, F32, F64, BF16, C32, C64, I64, BOOL, LARGEST, real_type, is_signed_type, dtype_cpp_name, dtype_of, has_loops
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_META, parse_device, memory_format, MF_CONTIGUOUS, MF_PRESERVE, MF_CHANNELS_LAST
 from tensorrt_lite._C.core.device import strided
 from tensorrt_lite._C.core.python_key import _set_write_check
@@ -317,9 +317,12 @@ cdef TensorBase factory_like(TensorBase t, str op, object dtype, object layout, 
 
 cdef int check_number(const Scalar* value, int code) except -1:
     """Refuse to store a number in a dtype that can't hold it; unsigned types take the negatives that wrap."""
-    cdef int kind = category[code], real = real_type[code]
+    cdef int kind = category[code], real
     cdef bint good = True
     cdef double low
+    if code == C32:  # what complex64 holds and complex32 doesn't is infinite, as in PyTorch
+        code = C64
+    real = real_type[code]
     if code == BOOL or value.kind == 0 or code == F64 and value.kind < 3:
         return 0
     if value.kind == 3 and kind != CAT_COMPLEX:

@@ -435,3 +435,16 @@ def test_one_value_of_another_type_is_converted():
     assert trt.where(mask, x, trt.tensor(0.5)).tolist() == [1, 0.5]
     with pytest.raises(RuntimeError):
         trt.ones(2, dtype=trt.int8).masked_fill(mask, trt.tensor(7, dtype=trt.uint64))
+
+
+@pytest.mark.parametrize("value", [1e6, -1e6, 70000, 1 + 1e6j, complex(-1e6, 3e38), float("inf")])
+def test_what_complex32_cannot_hold_is_infinite(value):
+    for fill in (lambda m: m.full((2,), value, dtype=m.complex32), lambda m: m.zeros(2, dtype=m.complex32).fill_(value)):
+        assert fill(trt).tolist() == fill(torch).tolist()
+
+
+@pytest.mark.parametrize("value", [1e39, complex(1, 1e300)])
+def test_what_complex64_cannot_hold_complex32_refuses(value):
+    for m in (trt, torch):
+        with pytest.raises(RuntimeError, match="value cannot be converted to type .* without overflow"):
+            m.full((2,), value, dtype=m.complex32)
