@@ -82,7 +82,7 @@ def set_float32_matmul_precision(precision: str) -> None:
     (16 bits), on CUDA as tf32 (`backends.cuda.matmul.fp32_precision`); medium: with AMX as one bfloat16 (8 bits), on CUDA as tf32. Sums are float32 always."""
     global _precision
     if not isinstance(precision, str):
-        raise TypeError(f"_set_float32_matmul_precision(): argument 'precision' (position 1) must be str, not {type(precision).__name__}")
+        raise RuntimeError(f"set_float32_matmul_precision expects a str, but got {type(precision).__name__}")
     if precision not in _PRECISIONS:
         import warnings
 

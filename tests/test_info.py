@@ -108,6 +108,12 @@ def test_backends():
     assert sys.modules["tensorrt_lite.backends.cudnn"] is b.cudnn
 
 
+@pytest.mark.parametrize("precision", [3, None, True])
+def test_precision_of_products_is_a_str(precision):
+    with pytest.raises(RuntimeError, match=f"set_float32_matmul_precision expects a str, but got {type(precision).__name__}"):
+        trt.set_float32_matmul_precision(precision)
+
+
 def test_precision_of_products():
     """The three ways to say it agree, as in PyTorch."""
     matmul = trt.backends.cuda.matmul

@@ -408,6 +408,8 @@ def test_transformer_encoder_with_a_causal_mask(norm_first):
         (lambda nn: nn.Dropout(1.5), ValueError, "dropout probability has to be between 0 and 1, but got 1.5"),
         (lambda nn: nn.GroupNorm(3, 4), ValueError, "must be divisible by num_groups"),
         (lambda nn: nn.LSTM(3, 4, proj_size=4), ValueError, "proj_size has to be smaller than hidden_size"),
+        (lambda nn: nn.GRU(3, 4, proj_size=1), ValueError, "proj_size argument is only supported for LSTM, not RNN or GRU"),
+        (lambda nn: nn.RNN(3, 4, proj_size=0), ValueError, "proj_size argument is only supported for LSTM, not RNN or GRU"),
         (lambda nn: nn.RNN(3, 4, nonlinearity="sine"), ValueError, "Unknown nonlinearity 'sine'"),
         (lambda nn: nn.MultiheadAttention(5, 2), AssertionError, "embed_dim must be divisible by num_heads"),
         (lambda nn: nn.Embedding(4, 2, padding_idx=4), AssertionError, "Padding_idx must be within num_embeddings"),
