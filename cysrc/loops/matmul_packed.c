@@ -519,17 +519,18 @@ static gemm_range split_row_panel(const gemm_plan* p, char* to, int64_t row, int
 }
 
 /* Whole tiles go from and to where sums lie between blocks of the depth, C itself or scratch; others, and those of FMAs, are added row by row. */
-static void split_tile(const gemm_tile* t, int parts, int serves, int apart) {
+static void split_tile(const gemm_kernel* K, const gemm_tile* t, int serves, int apart) {
+    static void (*const split_sums[3])(const char*, const char*, int64_t, char*, int64_t, int, int, int) = {split_sums_f16, split_sums_f32, split_sums_rounded};
     vf32 summed[2 * TILE_SIDE][2];
     const int tall = t->rows > TILE_SIDE, wide = t->cols > TILE_SIDE;
     const int64_t steps = t->units / TILE_STEP;
     if (!serves) {
-        widened_sums(t->a, t->b, steps, summed, parts, tall);
+        widened_sums(t->a, t->b, steps, summed, K->parts, tall);
     } else {
         const int whole = t->whole && (apart || t->rows % TILE_SIDE == 0);
         char* sums = whole ? t->partial : (char*)summed;
         const int64_t sums_row = whole ? t->partial_row : (int64_t)sizeof summed[0];
-        (parts == 2 ? split_sums_2 : split_sums_1)(t->a, t->b, steps, sums, sums_row, tall, wide, whole && !t->first);
+        split_sums[split_kind(K)](t->a, t->b, steps, sums, sums_row, tall, wide, whole && !t->first);
         if (whole) return;
     }
     t->finish(t, (const char*)summed, sizeof summed[0]);
@@ -559,7 +560,7 @@ static void split_block(gemm_plan* p, int64_t begin, int64_t end, int64_t first,
                     t.rows = (int)min_i64(K->height, g->m - t.row);
                     t.a = panels + (i - group) * SPLIT_PANEL_BYTES;
                     place_sums(p, &t, scratch ? scratch + (i - begin) * K->height * scratch_row + (j - first) * K->width * K->sum : NULL, scratch_row, plain);
-                    split_tile(&t, K->parts, tiles_serve(ranges[i - group], columns), scratch != NULL);
+                    split_tile(K, &t, tiles_serve(ranges[i - group], columns), scratch != NULL);
                 }
             }
         }

@@ -1,5 +1,5 @@
 /* float16, and float32 of less precision, by AMX: a number is the sum of two bfloat16 (16 bits of float32's 24, all of float16's 11), or rounded to one. Of the four products of
-   parts the three that reach those bits run on the tiles; sums are float32.
+   parts float32's take the three that reach those bits, float16's all, so that they are exact; sums are float32.
 
    What a part below float32's range would lose is not left to chance: packing notes the magnitudes in each panel in a block of the depth. Where products of two panels could leave
    the range, or a number has no such parts (infinities, NaN, those next to the greatest or the least), FMAs take the same panels, whose truncated parts add up to the numbers. */
@@ -162,7 +162,7 @@ DEFINE_SPLIT(split_f16_exactly, LOAD_F16, 2, 1)
 /* ---- the sums of one tile of C ---- */
 
 /* 32 x 32 sums in four registers of tiles, as in tiles.h; two registers hold a part of A's rows, two of B's columns. From one product of parts to the next one operand changes. */
-KERNEL_INLINE void split_sums_of(const char* a, const char* b, int64_t steps, char* sums, int64_t sums_row, const int parts, const int tall, const int wide, const int adds) {
+KERNEL_INLINE void split_sums_of(const char* a, const char* b, int64_t steps, char* sums, int64_t sums_row, const int parts, const int all, const int tall, const int wide, const int adds) {
     const int64_t a_part = (tall ? 2 : 1) * TILE_SIDE * 64, b_row = 2 * 64;
 #define LOAD_ROWS(p) do { TILE_LOAD(4, a + (p) * a_part, 64); if (tall) TILE_LOAD(5, a + (p) * a_part + TILE_SIDE * 64, 64); } while (0)
 #define LOAD_COLUMNS(p) do { TILE_LOAD(6, b + (p) * SPLIT_COLUMNS_PART, b_row); if (wide) TILE_LOAD(7, b + (p) * SPLIT_COLUMNS_PART + 64, b_row); } while (0)
@@ -178,27 +178,32 @@ KERNEL_INLINE void split_sums_of(const char* a, const char* b, int64_t steps, ch
             LOAD_ROWS(1);
             ADD_PRODUCT();
         }
+        if (all) {
+            LOAD_COLUMNS(1);
+            ADD_PRODUCT();
+        }
     }
     TILE_EACH(TILE_STORE, tall, wide);
 #undef LOAD_ROWS
 #undef LOAD_COLUMNS
 #undef ADD_PRODUCT
 }
-#define DEFINE_SPLIT_SUMS(parts)                                                                                                                     \
-    KERNEL_ONCE void split_sums_##parts(const char* a, const char* b, int64_t steps, char* sums, int64_t sums_row, int tall, int wide, int adds) { \
+#define DEFINE_SPLIT_SUMS(name, parts, all)                                                                                                                     \
+    KERNEL_ONCE void split_sums_##name(const char* a, const char* b, int64_t steps, char* sums, int64_t sums_row, int tall, int wide, int adds) { \
         switch (tall * 4 + wide * 2 + adds) {                                                                                                        \
-            case 0: split_sums_of(a, b, steps, sums, sums_row, parts, 0, 0, 0); break;                                                              \
-            case 1: split_sums_of(a, b, steps, sums, sums_row, parts, 0, 0, 1); break;                                                              \
-            case 2: split_sums_of(a, b, steps, sums, sums_row, parts, 0, 1, 0); break;                                                              \
-            case 3: split_sums_of(a, b, steps, sums, sums_row, parts, 0, 1, 1); break;                                                              \
-            case 4: split_sums_of(a, b, steps, sums, sums_row, parts, 1, 0, 0); break;                                                              \
-            case 5: split_sums_of(a, b, steps, sums, sums_row, parts, 1, 0, 1); break;                                                              \
-            case 6: split_sums_of(a, b, steps, sums, sums_row, parts, 1, 1, 0); break;                                                              \
-            case 7: split_sums_of(a, b, steps, sums, sums_row, parts, 1, 1, 1); break;                                                              \
+            case 0: split_sums_of(a, b, steps, sums, sums_row, parts, all, 0, 0, 0); break;                                                              \
+            case 1: split_sums_of(a, b, steps, sums, sums_row, parts, all, 0, 0, 1); break;                                                              \
+            case 2: split_sums_of(a, b, steps, sums, sums_row, parts, all, 0, 1, 0); break;                                                              \
+            case 3: split_sums_of(a, b, steps, sums, sums_row, parts, all, 0, 1, 1); break;                                                              \
+            case 4: split_sums_of(a, b, steps, sums, sums_row, parts, all, 1, 0, 0); break;                                                              \
+            case 5: split_sums_of(a, b, steps, sums, sums_row, parts, all, 1, 0, 1); break;                                                              \
+            case 6: split_sums_of(a, b, steps, sums, sums_row, parts, all, 1, 1, 0); break;                                                              \
+            case 7: split_sums_of(a, b, steps, sums, sums_row, parts, all, 1, 1, 1); break;                                                              \
         }                                                                                                                                            \
     }
-DEFINE_SPLIT_SUMS(1)
-DEFINE_SPLIT_SUMS(2)
+DEFINE_SPLIT_SUMS(f16, 2, 1)
+DEFINE_SPLIT_SUMS(f32, 2, 0)
+DEFINE_SPLIT_SUMS(rounded, 1, 0)
 #undef DEFINE_SPLIT_SUMS
 
 /* The same by FMAs, for any numbers: the elements of each step again, then 32 columns of eight rows at a time. */
