@@ -34,7 +34,7 @@ class _Precision:
 
     @property
     def fp32_precision(self) -> str:
-        """"none", "ieee", "tf32" (16 bits of a number on the CPU, see `set_float32_matmul_precision`) or "bf16". Convolutions and recurrent layers compute float32 in any case."""
+        """"none", "ieee", "tf32" (16 bits of a number on the CPU, see `set_float32_matmul_precision`) or "bf16". `matmul` counts also where a convolution or a recurrent layer multiplies matrices; `conv` and `rnn` are kept."""
         precision: str = _flags["fp32_precision"] if self._own == "none" else self._own
         return precision
 

@@ -2,7 +2,8 @@
    parts float32's take the three that reach those bits, float16's all, so that they are exact; sums are float32.
 
    What a part below float32's range would lose is not left to chance: packing notes the magnitudes in each panel in a block of the depth. Where products of two panels could leave
-   the range, or a number has no such parts (infinities, NaN, those next to the greatest or the least), FMAs take the same panels, whose truncated parts add up to the numbers. */
+   the range, or a number has no such parts (infinities, NaN, those next to the greatest or the least), FMAs take the same panels, in truncated parts: these
+   add up to float16's numbers and to as many bits of float32's as are kept, whatever they are. */
 #ifndef TRT_GEMM_SPLIT_H
 #define TRT_GEMM_SPLIT_H
 #include <immintrin.h>
@@ -53,7 +54,7 @@ KERNEL_INLINE TILES_TARGET bf16_line round_to_bf16(vf32 low, vf32 high) { return
 #endif
 /* The upper half of each number's bits, a bfloat16; of a NaN a NaN. */
 KERNEL_INLINE bf16_half_line truncate_to_bf16(vf32 x) { return __builtin_convertvector((vu32)((vi32)x | ((x != x) & 0x400000)) >> 16, bf16_half_line); }
-/* Each part rounds what the ones before left, which is exact: remainders of either sign halve what the products leave out. Truncated parts (`exact`) add up to any number. */
+/* Each part rounds what the ones before left, which is exact: remainders of either sign halve what the products leave out. Truncated parts (`exact`) exist of any number. */
 KERNEL_INLINE TILES_TARGET void split_vectors(vf32 low, vf32 high, bf16_line* parts, const int count, const int exact) {
     UNROLL for (int p = 0; p < count; p++) {
         if (!exact) {
