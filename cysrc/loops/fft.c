@@ -402,7 +402,10 @@ void ISA_NAME(fft_prepare)(FftArgs *a)
     int contiguous = a->x_stride == 1 || a->y_stride == 1;
     int64_t core = a->kind != FFT_C2C && a->n % 2 == 0 ? a->n / 2 : a->n;
     a->by_lines = core >= FFT_SHORTEST_SPLIT && (2 * a->lines <= lanes || 2 * core * FFT_CELL_BYTES > FFT_CACHE_BYTES * (contiguous ? 1 : 8));
-    int64_t numbers = a->kind == FFT_C2C && a->x_stride == 1 && a->y_stride == 1 ? 0 : a->kind != FFT_C2C && a->n % 2 == 0 ? a->n + 2 : 2 * a->n + 2;
+    const int by_halves = a->kind != FFT_C2C && a->n % 2 == 0;
+    /* contiguous complex results hold the line meanwhile, but for the half spectrum of an odd number of reals */
+    const int in_result = a->y_stride == 1 && (a->kind == FFT_C2C || (a->kind == FFT_R2C && (by_halves || a->twosided)));
+    const int64_t numbers = in_result ? 0 : by_halves ? a->n + 2 : 2 * a->n + 2;
     a->line_cells = (numbers + 2 * lanes - 1) / (2 * lanes);
     int64_t line_bytes = (a->kind == FFT_C2C ? 2 : 1) * a->n * (a->is_double ? 8 : 4);
     a->far = lanes * line_bytes > FFT_FETCH_BYTES || a->lines * line_bytes <= FFT_NEAR_BYTES ? 0 : a->lines * line_bytes <= FFT_MIDDLE_BYTES ? 1 : 2;

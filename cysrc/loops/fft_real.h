@@ -333,7 +333,11 @@ KERNEL_FN void F(unpack_line)(const REAL *z, REAL *y, i64 m, i64 ys, const REAL 
     i64 first = 1;
 #if VECTOR_BYTES == 64
     for (i64 last = (m + 1) / 2 - V; ys == 1 && first < last + V && last > 0; first += V) { /* the last two vectors of bins meet at most */
-        first = min_i64(first, last);
+        if (first > last) {
+            if (z == y) /* what both vectors hold is no longer what it was */
+                break;
+            first = last;
+        }
         cell p = F(load_cell)(z + 2 * first), q = F(backward)(F(load_cell)(z + 2 * (m - first - V + 1))), r = F(load_cell)(w + 2 * first);
         const vec half = SPLAT(vec, (REAL)0.5);
         cell e = {half * (p.re + q.re), half * (p.im - q.im)}, o = {half * (p.im + q.im), half * (q.re - p.re)};
@@ -830,8 +834,8 @@ KERNEL_FN void F(run_by_line)(const FftArgs *a, i64 line)
     place(a, line, &at);
     const REAL *x = (const REAL *)a->x + (a->kind == FFT_R2C ? 1 : 2) * at.x;
     REAL *y = (REAL *)a->y + (a->kind == FFT_C2R ? 1 : 2) * at.y, scale = (REAL)a->scale;
-    /* the line in order, then the transform's own room */
-    REAL *z = (REAL *)a->scratch;
+    /* the line in order, which may lie in the result, then the transform's own room */
+    REAL *z = a->line_cells ? (REAL *)a->scratch : y;
     cell *room = (cell *)a->scratch + a->line_cells;
     i64 n = a->n, m = n / 2, spectrum = m + 1, xs = a->x_stride, ys = a->y_stride;
     if (a->kind == FFT_C2C) {

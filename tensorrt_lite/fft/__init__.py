@@ -127,7 +127,7 @@ def _hermitian_dims(x: Tensor, s: Sizes, dim: Sizes) -> tuple[list[int], list[in
 
 def _transform(name: str, x: Tensor, dims: list[int], lengths: list[int], norm: str | None, forward: bool, out: Tensor | None) -> Tensor:
     mode = _mode(norm, forward)
-    x = _signal(_resized(x, dims, lengths), len(dims) != 1)
+    x = _signal(_resized(x, dims, lengths), not dims)
     if x.is_complex():
         return deliver_result(name, _ops._fft_c2c(x, dims, mode, forward), out, True)
     spectrum = _ops._fft_r2c(x, dims, mode, False)
@@ -206,14 +206,14 @@ def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None =
 def fftn(input: Tensor, s: Sizes = None, dim: Sizes = None, norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
     """fft over several dimensions: those of dim, else the last len(s), else all. s: lengths."""
     dims, lengths = _dims_and_lengths(input, s, dim)
-    return _transform("fft_fftn", _signal(input, True), dims, lengths, norm, True, out)
+    return _transform("fft_fftn", input, dims, lengths, norm, True, out)
 
 
 @autocast_policy(cpu="float32")
 def ifftn(input: Tensor, s: Sizes = None, dim: Sizes = None, norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
     """The inverse of fftn."""
     dims, lengths = _dims_and_lengths(input, s, dim)
-    return _transform("fft_ifftn", _signal(input, True), dims, lengths, norm, False, out)
+    return _transform("fft_ifftn", input, dims, lengths, norm, False, out)
 
 
 @autocast_policy(cpu="float32")
