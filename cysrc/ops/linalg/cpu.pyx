@@ -170,9 +170,14 @@ cdef void take_strided(Job* w, int64_t rows, int64_t cols, const char* source, i
         trt_copy_matrix(w.size, rows, cols, to, 1, ld, source, rs, cs)
 
 
+cdef inline bint is_dense(const trt_stack* s) noexcept nogil:
+    """Whether matrices lie as LAPACK takes them: column-major, without gaps."""
+    return (s.rs == 1 or s.rows == 1) and (s.cs == s.rows or s.cols == 1)
+
+
 cdef inline const char* dense_item(Job* w, const trt_stack* s, int64_t i, char* scratch) noexcept nogil:
-    """Matrix i as it lies if it is dense and column-major, otherwise its copy."""
-    if (s.rs == 1 or s.rows == 1) and (s.cs == s.rows or s.cols == 1):
+    """Matrix i as it lies if it is dense, otherwise its copy."""
+    if is_dense(s):
         return trt_stack_item(s, i, w.size)
     take(w, s, i, scratch)
     return scratch
@@ -753,7 +758,7 @@ cdef double prepare(Job* w, int routine) except -1:
         return <double>m * n * least
     if routine == LU_SOLVE or routine == LDL_SOLVE:
         reserve(w, 0, n * 4)
-        reserve(w, 1, n * n * size)
+        reserve(w, 1, 0 if is_dense(&w.a) else n * n * size)
         return <double>n * n * k
     if routine == PERMUTATION:
         return m
@@ -769,10 +774,10 @@ cdef double prepare(Job* w, int routine) except -1:
     if routine == CHOLESKY:
         return <double>n * n * n / 3
     if routine == CHOLESKY_SOLVE:
-        w.scratch = n * n * size + 1
+        w.scratch = 0 if is_dense(&w.a) else n * n * size
         return <double>n * n * k
     if routine == TRIANGULAR:
-        w.scratch = n * n * size
+        w.scratch = 0 if is_dense(&w.a) else n * n * size
         return <double>n * m * k
     if routine == LDL:
         w.lwork = workspace(n)
