@@ -322,6 +322,15 @@ def matrix_power(input: Any, n: Any, *, out: Any = None) -> Tensor:
 def linalg_vecdot(x: Any, y: Any, *, dim: Any = -1, out: Any = None) -> Tensor:
     """Dot products along a dimension, x conjugated; other dimensions broadcast."""
     tensor_argument(x, "linalg_vecdot", "x")
+    tensor_argument(y, "linalg_vecdot", "y")
+    if not (x.is_floating_point() or x.is_complex()):
+        raise RuntimeError(f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {type_name(x.dtype)}")
+    if x.dtype != y.dtype:
+        raise RuntimeError(
+            f"linalg.vecdot: Expected x and y to have the same dtype, but found x of type {type_name(x.dtype)} and y of type {type_name(y.dtype)} instead"
+        )
+    if x.dim() == y.dim() == 1:  # without the products as a tensor
+        return deliver_result("linalg_vecdot", _ops.vdot(x, y), out, True)
     return deliver_result("linalg_vecdot", _ops.mul(_conj(x), y).sum(dim), out, True)
 
 

@@ -441,6 +441,17 @@ def test_composed_products():
     close(_ops.bilinear(tensor(u), tensor(v), tensor(weight), tensor(bias)), np.einsum("ni,oij,nj->no", u, weight, v) + bias, 9)
 
 
+def test_vecdot_of_vectors_is_vdot():
+    u, v = (tensor(np.random.default_rng(k).standard_normal(70) + 1j) for k in (1, 2))
+    assert complex(_ops.linalg_vecdot(u, v)) == complex(_ops.vdot(u, v))
+    with pytest.raises(RuntimeError, match="inconsistent|same number|size"):
+        _ops.linalg_vecdot(u, v[:1])
+    with pytest.raises(RuntimeError, match="linalg.vecdot: Expected a floating point or complex tensor as input. Got Long"):
+        _ops.linalg_vecdot(trt.arange(3), trt.arange(3))
+    with pytest.raises(RuntimeError, match="linalg.vecdot: Expected x and y to have the same dtype, but found x of type ComplexDouble and y of type Double"):
+        _ops.linalg_vecdot(u, v.real)
+
+
 def test_cross():
     rng = np.random.default_rng(12)
     u, v = array(rng, (5, 3), "float64"), array(rng, (5, 3), "float64")
