@@ -5,7 +5,7 @@
 //   iterate_strided     the same types, any strides within 32 bits, up to 8 dimensions
 //   iterate_any         operands of any dtype, converted as they are loaded and stored; 64-bit offsets, up to 16 dimensions
 // All loop over the grid, so any launch size is correct. An input may be one number that the host knows: its pointer is null
-// and the value lies in the argument. The output may be one of the inputs, as long as it has the same layout.
+// and the value, of the type that f takes, lies in the argument. The output may be one of the inputs, as long as it has the same layout.
 //
 // Storage types __half and __nv_bfloat16 reach f as float, and its result is converted back.
 #pragma once
@@ -112,7 +112,7 @@ __device__ __forceinline__ bool truth(T value) { return value != 0; }
 template <class T>
 struct Source {
     const T* pointer;
-    T value;
+    compute_t<T> value;
 };
 
 // ---- contiguous --------------------------------------------------------------------------------------------------
@@ -136,20 +136,25 @@ __device__ __forceinline__ bool is_aligned(const T* pointer) {
 }
 
 template <int N, class T>
-__device__ __forceinline__ Vector<T, N> load_vector(const Source<T>& source, unsigned long long index) {
-    if (source.pointer) return reinterpret_cast<const Vector<T, N>*>(source.pointer)[index];
-    Vector<T, N> result;
+__device__ __forceinline__ Vector<compute_t<T>, N> load_vector(const Source<T>& source, unsigned long long index) {
+    Vector<compute_t<T>, N> result;
+    if (source.pointer) {
+        const Vector<T, N> stored = reinterpret_cast<const Vector<T, N>*>(source.pointer)[index];
 #pragma unroll
-    for (int i = 0; i < N; i++) result.at[i] = source.value;
+        for (int i = 0; i < N; i++) result.at[i] = convert<compute_t<T>>(stored.at[i]);
+    } else {
+#pragma unroll
+        for (int i = 0; i < N; i++) result.at[i] = source.value;
+    }
     return result;
 }
 
 // One vector of each operand. The inputs are read whole before the output is written, which in-place needs.
 template <int N, class F, class Out, class... In>
-__device__ __forceinline__ Vector<Out, N> apply_vector(const F& f, const Vector<In, N>... in) {
+__device__ __forceinline__ Vector<Out, N> apply_vector(const F& f, const Vector<compute_t<In>, N>... in) {
     Vector<Out, N> result;
 #pragma unroll
-    for (int i = 0; i < N; i++) result.at[i] = convert<Out>(f(convert<compute_t<In>>(in.at[i])...));
+    for (int i = 0; i < N; i++) result.at[i] = convert<Out>(f(in.at[i]...));
     return result;
 }
 
@@ -166,7 +171,7 @@ __device__ __forceinline__ void iterate_contiguous(unsigned long long numel, con
         reinterpret_cast<Vector<Out, kVector>*>(out)[v] = apply_vector<kVector, F, Out, In...>(f, load_vector<kVector>(in, v)...);
     }
     for (unsigned long long i = vectors * kVector + thread; i < numel; i += stride) {
-        out[i] = convert<Out>(f(convert<compute_t<In>>(in.pointer ? in.pointer[i] : in.value)...));
+        out[i] = convert<Out>(f((in.pointer ? convert<compute_t<In>>(in.pointer[i]) : in.value)...));
     }
 }
 
@@ -217,7 +222,7 @@ struct MakeIndices<0, I...> { using type = Indices<I...>; };
 template <class F, class Out, class... In, int... I>
 __device__ __forceinline__ void apply_at(const Offsets<sizeof...(In) + 1>& offsets, const F& f, Indices<I...>, Out* out,
                                          const Source<In>... in) {
-    out[offsets.at[0]] = convert<Out>(f(convert<compute_t<In>>(in.pointer ? in.pointer[offsets.at[I + 1]] : in.value)...));
+    out[offsets.at[0]] = convert<Out>(f((in.pointer ? convert<compute_t<In>>(in.pointer[offsets.at[I + 1]]) : in.value)...));
 }
 
 template <class F, class Out, class... In>
@@ -316,8 +321,8 @@ __device__ __forceinline__ void store(char* pointer, int dtype, From value) {
 
 template <class F, class Out, class... In, int N, int... I>
 __device__ __forceinline__ Out apply_any(const F& f, const long long (&offset)[N], const int* dtype, Indices<I...>, const Source<In>... in) {
-    return convert<Out>(f(convert<compute_t<In>>(
-        in.pointer ? fetch<In>(reinterpret_cast<const char*>(in.pointer) + offset[I + 1], dtype[I + 1]) : in.value)...));
+    return convert<Out>(f(
+        (in.pointer ? convert<compute_t<In>>(fetch<In>(reinterpret_cast<const char*>(in.pointer) + offset[I + 1], dtype[I + 1])) : in.value)...));
 }
 
 template <class F, class Out, class... In>

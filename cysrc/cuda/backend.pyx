@@ -8,7 +8,7 @@ from libc.stdlib cimport calloc, realloc
 from libc.string cimport memcmp, memcpy
 from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_context, trt_block_returns_by, block_external
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUDA, DEV_META
-from tensorrt_lite._C.core.dtype cimport Scalar, C128, NUM_DTYPES
+from tensorrt_lite._C.core.dtype cimport Scalar, C32, C128, CAT_COMPLEX, NUM_DTYPES, category, compute_type, is_reduced_floating_type
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo, Iter, MAX_OPERANDS, copy_elements
 from tensorrt_lite._C.core.storage cimport Storage, DeviceHooks, device_storage, external_storage, install_device_hooks, installed_hooks
 from tensorrt_lite._C.core.tensor cimport TensorBase, ITEM_SIZE, data_of, place_of, empty_tensor, non_overlapping_dense, same_sizes
@@ -632,6 +632,7 @@ cdef int iterate(const void* info_, void* it_, int compute, object result, PyObj
     cdef StridedLayout strided
     cdef Scalar number
     cdef char* out = it.base[0]
+    cdef char* value
     cdef int index = (<TensorBase>result).device_index
     cdef int64_t numel = (<TensorBase>result).numel
     cdef int form = FORM_CONTIGUOUS, i, d, n = 0, nparams = info.nparams if info != NULL else 0
@@ -667,7 +668,13 @@ cdef int iterate(const void* info_, void* it_, int compute, object result, PyObj
             sources[i].pointer = NULL
             read_scalar(it.base[i], it.dtype[i], &number)
             # 16 bytes of complex128 are aligned to 16
-            store_scalar(sources[i].value + (8 if it.need[i] == C128 else 0), it.need[i], &number)
+            value = sources[i].value + (8 if it.need[i] == C128 else 0)
+            store_scalar(value, it.need[i], &number)
+            if is_reduced_floating_type(it.need[i]) or it.need[i] == C32:
+                # rounded to the operand's type, but for products and quotients of halves by a number
+                if not (info != NULL and info.wide_number and i == 2 and category[it.dtype[i]] != CAT_COMPLEX):
+                    read_scalar(value, it.need[i], &number)
+                store_scalar(value, compute_type[it.need[i]], &number)
         arguments[n] = &sources[i]
         n += 1
     for i in range(nparams):

@@ -43,6 +43,21 @@ def test_operands_of_every_form(dtype):
         trt.testing.assert_close(trt.where(x == y, x, y).cpu(), trt.where(a == b, a, b), rtol=0, atol=0)
 
 
+@pytest.mark.parametrize("dtype", [trt.float16, trt.bfloat16])
+def test_numbers_beside_halves_are_not_rounded(dtype):
+    """Products and quotients take the number in float32, as the CPU; sums take it in the tensor's type."""
+    base = ((trt.arange(64 * 48).reshape(64, 48) - 1500) * 0.37).to(dtype)
+    on = base.cuda()
+    for number in (0.1, 65536, -1e5, True):
+        for x, y in ((base, on), (base.t()[::3], on.t()[::3]), (base.reshape(-1)[1:], on.reshape(-1)[1:])):
+            for call in (
+                lambda x, n: x * n, lambda x, n: n * x, lambda x, n: x / n, lambda x, n: n / x, lambda x, n: x // n, lambda x, n: trt.div(x, n, rounding_mode="trunc"),
+                lambda x, n: x * trt.tensor(n, dtype=trt.float64), lambda x, n: x.clone().mul_(n), lambda x, n: x + n, lambda x, n: trt.maximum(x, trt.tensor(n).to(dtype)),
+            ):  # fmt: skip
+                trt.testing.assert_close(call(y, number).cpu(), call(x, number), rtol=0, atol=0, equal_nan=True)
+    assert (trt.tensor([1e-3]).to(trt.float16).cuda() * 65536).item() == 65.5625
+
+
 def test_results_go_where_they_are_asked_to():
     x = trt.arange(60.0).reshape(5, 12).cuda()
     out = trt.zeros(12, 5, device="cuda").t()
