@@ -95,6 +95,7 @@ def measure(op: Any, limit: int) -> Any:
     from tests.conformance.runner import Report
 
     counter = ctypes.CDLL(str(LIBRARY))
+    counter.scratch_live.restype = counter.scratch_peak.restype = ctypes.c_long  # results may be larger than an int
     resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
     for module in (torch, tensorrt_lite):
         module.set_num_threads(1)
