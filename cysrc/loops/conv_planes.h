@@ -165,52 +165,63 @@ KERNEL_FN void FN(columns_run)(const conv_work* work, int64_t phase, char* works
 }
 
 /* ---- forward: phase 0 packs weights [group][block][k][GEMM_ROWS], an item for each block of output channels; an item of
- * phase 1 is (sample, group, tile of output positions) ---- */
+ * phase 1 is (sample, group, tile of output positions). Where weights and panels of all input channels would take much memory, both phases come
+ * again for every `chunk` channels of a group, whose products are added to those before: the sums then are a thousand terms long at least,
+ * beside which reading and writing the outputs once more is nothing. ---- */
+enum { FN(PLANES_MOST_BYTES) = 4 << 20, FN(PLANES_CHUNK_BYTES) = 1 << 20, FN(PLANES_CHUNK_DEPTH) = 1024 };
 KERNEL_INLINE int64_t FN(planes_depth)(const conv_problem* s) { return conv_group_in(s) * conv_taps(s); }
 
+KERNEL_INLINE int64_t FN(planes_channels)(const conv_problem* s) {
+    const int64_t channel = conv_taps(s) * (s->groups * conv_rounded(conv_group_out(s), GEMM_ROWS) + GEMM_COLS) * (int64_t)sizeof(T);
+    if (conv_group_in(s) * channel <= FN(PLANES_MOST_BYTES)) return conv_group_in(s);
+    const int64_t chunk = max_i64(FN(PLANES_CHUNK_BYTES) / channel, conv_blocks(FN(PLANES_CHUNK_DEPTH), conv_taps(s)));
+    return conv_blocks(conv_group_in(s), conv_blocks(conv_group_in(s), chunk));
+}
 KERNEL_FN void FN(planes_plan)(conv_work* work) {
     const conv_problem* s = &work->s;
-    int64_t depth = FN(planes_depth)(s), panel = depth * GEMM_COLS * (int64_t)sizeof(T);
+    work->chunk = FN(planes_channels)(s);
+    int64_t depth = work->chunk * conv_taps(s), panel = depth * GEMM_COLS * (int64_t)sizeof(T);
     int64_t panels = min_i64(max_i64(FN(PLANES_TILE_BYTES) / panel, 1), min_i64(FN(PLANES_PANELS), CONV_PIXELS / GEMM_COLS));
     work->block = panels * GEMM_COLS;
-    work->phases = 2;
+    work->phases = 2 * conv_blocks(conv_group_in(s), work->chunk);
     work->shared_bytes = s->groups * conv_rounded(conv_group_out(s), GEMM_ROWS) * depth * (int64_t)sizeof(T);
     work->workspace_bytes = panels * panel;
 }
 KERNEL_FN int64_t FN(planes_items)(const conv_work* work, int64_t phase) {
     const conv_problem* s = &work->s;
-    if (phase == 0) return s->groups * conv_blocks(conv_group_out(s), GEMM_ROWS);
+    if (phase % 2 == 0) return s->groups * conv_blocks(conv_group_out(s), GEMM_ROWS);
     return s->samples * s->groups * conv_blocks(conv_pixels(s), work->block);
 }
-KERNEL_INLINE void FN(planes_pack_weight)(const conv_work* work, int64_t item) {
+/* Of the channels begin .. end of a group. */
+KERNEL_INLINE void FN(planes_pack_weight)(const conv_work* work, int64_t item, int64_t begin, int64_t end) {
     const conv_problem* s = &work->s;
     int64_t blocks = conv_blocks(conv_group_out(s), GEMM_ROWS), g = item / blocks, o = item % blocks * GEMM_ROWS;
     const T* w = (const T*)work->b + s->w_first + g * s->w_group + o * s->w_out;
-    T* to = (T*)work->shared + item * FN(planes_depth)(s) * GEMM_ROWS;
-    for (int64_t i = 0; i < conv_group_in(s); i++)
+    T* to = (T*)work->shared + item * (end - begin) * conv_taps(s) * GEMM_ROWS;
+    for (int64_t i = begin; i < end; i++)
         for (int64_t tap = 0; tap < conv_taps(s); tap++)
             for (int64_t r = 0; r < GEMM_ROWS; r++) *to++ = o + r < conv_group_out(s) ? w[r * s->w_out + i * s->w_in + tap * s->w_tap] : 0;
 }
-KERNEL_INLINE void FN(planes_forward_item)(const conv_work* work, T* panel, int64_t item) {
+KERNEL_INLINE void FN(planes_forward_item)(const conv_work* work, T* panel, int64_t item, int64_t begin, int64_t end) {
     const conv_problem* s = &work->s;
-    int64_t depth = FN(planes_depth)(s), per_group = conv_group_out(s), pixels = conv_pixels(s), blocks = conv_blocks(per_group, GEMM_ROWS);
-    int64_t tiles = conv_blocks(pixels, work->block), image = item / tiles, p0 = item % tiles * work->block, end = min_i64(p0 + work->block, pixels);
+    int64_t channels = end - begin, depth = channels * conv_taps(s), per_group = conv_group_out(s), pixels = conv_pixels(s), blocks = conv_blocks(per_group, GEMM_ROWS);
+    int64_t tiles = conv_blocks(pixels, work->block), image = item / tiles, p0 = item % tiles * work->block, p1 = min_i64(p0 + work->block, pixels);
     int64_t group = image % s->groups;
-    const T* x = (const T*)work->a + image * conv_group_in(s) * s->in_h * s->in_w;
+    const T* x = (const T*)work->a + (image * conv_group_in(s) + begin) * s->in_h * s->in_w;
     const T* packed = (const T*)work->shared + group * blocks * depth * GEMM_ROWS;
     T* y = (T*)work->out + image * per_group * pixels;
     int pointwise = conv_is_pointwise(s) && per_group < 2 * depth; /* many rows pay for a panel in one place: its rows are pages apart */
-    for (int64_t p = p0; p < end; p += GEMM_COLS) {
-        int64_t cols = min_i64(GEMM_COLS, end - p);
-        if (!pointwise || cols < GEMM_COLS) FN(planes_pack)(s, x, conv_group_in(s), p, cols, panel + (p - p0) * depth, GEMM_COLS, GEMM_COLS);
+    for (int64_t p = p0; p < p1; p += GEMM_COLS) {
+        int64_t cols = min_i64(GEMM_COLS, p1 - p);
+        if (!pointwise || cols < GEMM_COLS) FN(planes_pack)(s, x, channels, p, cols, panel + (p - p0) * depth, GEMM_COLS, GEMM_COLS);
     }
-    FN(gemm_tile) t = {.a_row = 1, .a_depth = GEMM_ROWS, .c_row = pixels, .depth = depth, .segments = 1};
+    FN(gemm_tile) t = {.a_row = 1, .a_depth = GEMM_ROWS, .c_row = pixels, .depth = depth, .segments = 1, .add = begin > 0};
     for (int64_t block = 0; block < blocks; block++) {
         t.a = packed + block * depth * GEMM_ROWS;
         t.rows = min_i64(GEMM_ROWS, per_group - block * GEMM_ROWS);
-        t.row_start = work->bias ? (const T*)work->bias + group * per_group + block * GEMM_ROWS : 0;
-        for (int64_t p = p0; p < end; p += GEMM_COLS) {
-            t.cols = min_i64(GEMM_COLS, end - p);
+        t.row_start = work->bias && begin == 0 ? (const T*)work->bias + group * per_group + block * GEMM_ROWS : 0;
+        for (int64_t p = p0; p < p1; p += GEMM_COLS) {
+            t.cols = min_i64(GEMM_COLS, p1 - p);
             int direct = pointwise && t.cols == GEMM_COLS;
             t.b = direct ? x + p : panel + (p - p0) * depth;
             t.b_depth = direct ? pixels : GEMM_COLS;
@@ -220,9 +231,10 @@ KERNEL_INLINE void FN(planes_forward_item)(const conv_work* work, T* panel, int6
     }
 }
 KERNEL_FN void FN(planes_run)(const conv_work* work, int64_t phase, char* workspace, int64_t begin, int64_t end) {
+    const int64_t first = phase / 2 * work->chunk, last = min_i64(first + work->chunk, conv_group_in(&work->s));
     for (int64_t item = begin; item < end; item++) {
-        if (phase == 0) FN(planes_pack_weight)(work, item);
-        else FN(planes_forward_item)(work, (T*)workspace, item);
+        if (phase % 2 == 0) FN(planes_pack_weight)(work, item, first, last);
+        else FN(planes_forward_item)(work, (T*)workspace, item, first, last);
     }
 }
 

@@ -161,7 +161,7 @@ cdef int run_planes(int what, Plan* p, TensorBase a, TensorBase b, TensorBase bi
     r.kernels.plan(&r.work)
     r.workspace_bytes = (r.work.workspace_bytes + 63) // 64 * 64
     r.work.shared_bytes = (r.work.shared_bytes + 63) // 64 * 64
-    scratch = block_alloc(r.work.shared_bytes + (threads + 1) * r.workspace_bytes + 64)
+    scratch = block_alloc(r.work.shared_bytes + (1 if threads == 1 else threads + 1) * r.workspace_bytes + 64)
     r.work.shared = scratch.data
     r.workspace = scratch.data + r.work.shared_bytes
     held[0] = a.storage.block
