@@ -4,7 +4,7 @@
 # float32 and float64 run in the raw kernels of loops/conv.h over contiguous images, NCHW or channels_last; halves go through
 # float32, complex numbers through four real convolutions, integers through a direct loop. One spatial dimension is two with a
 # height of 1. Three are two with planes gathered along the depth: (N, C, D, H, W) becomes (N * OD, C * KD, H, W), whose weight
-# has the same memory. Small images, and 1x1 kernels on halves, are GEMMs (gemm.pyx).
+# has the same memory, a part of them at a time; those of one element along two neighbouring dimensions are two without any. Small images, and 1x1 kernels on halves, are GEMMs (gemm.pyx).
 from tensorrt_lite._C.core.hints import hinted
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.core.allocator cimport block_alloc
@@ -192,9 +192,91 @@ cdef int run_planes(int what, Plan* p, TensorBase a, TensorBase b, TensorBase bi
 
 # ---- three dimensions ----------------------------------------------------------------------------------------------
 
-cdef struct Gather:
+cdef bint is_flat(const ConvProblem* p, int i) noexcept:
+    """Whether a convolution leaves a dimension alone: output_padding may have made the input longer."""
+    return p.taps[i] == 1 and p.stride[i] == 1 and p.padding[i] == 0 and p.inputs[i] == p.outputs[i]
+
+
+cdef bint flattens(const ConvProblem* p, ConvProblem* flat) noexcept:
+    """Three dimensions as two, where a kernel has one element along two neighbouring ones: they become one, and nothing is gathered."""
+    cdef bint outer
+    if p.n != 3 or not is_flat(p, 1) or not is_flat(p, 0) and not is_flat(p, 2):
+        return False
+    outer = is_flat(p, 0)
+    flat[0] = p[0]
+    flat.n = 2
+    flat.taps[0] = flat.stride[0] = flat.dilation[0] = flat.inputs[0] = flat.outputs[0] = 1
+    flat.padding[0] = 0
+    if outer:
+        flat.inputs[1] = p.inputs[0] * p.inputs[1]
+        flat.outputs[1] = p.outputs[0] * p.outputs[1]
+        return True
+    flat.inputs[1], flat.outputs[1], flat.taps[1] = p.inputs[0], p.outputs[0], p.taps[0]
+    flat.stride[1], flat.padding[1], flat.dilation[1] = p.stride[0], p.padding[0], p.dilation[0]
+    flat.inputs[2] = p.inputs[1] * p.inputs[2]
+    flat.outputs[2] = p.outputs[1] * p.outputs[2]
+    return True
+
+
+cdef TensorBase flattened(TensorBase t, bint outer, bint last):
+    """A volume or its weight, contiguous or channels_last, as an image: depth and height are one with `outer`, else height and width."""
+    cdef int64_t sizes[4]
+    cdef int64_t strides[4]
+    t = in_order(t, last)
+    sizes[0], sizes[1] = t.sizes[0], t.sizes[1]
+    sizes[2] = t.sizes[2] * t.sizes[3] if outer else t.sizes[2]
+    sizes[3] = t.sizes[4] if outer else t.sizes[3] * t.sizes[4]
+    if last:
+        channels_last_strides(4, sizes, strides)
+    else:
+        strides[3], strides[2] = 1, sizes[3]
+        strides[1] = sizes[3] * sizes[2]
+        strides[0] = strides[1] * sizes[1]
+    return make_view(t, 4, sizes, strides, t.offset)
+
+
+cdef enum:
+    PLANES_BYTES = 1 << 23         # about, of planes at a time,
+    LEAST_POSITIONS = 16384        # which have so many output positions at least: weights are packed, or transformed, for each part
+    LEAST_STRIDED = 2048           # in a strided input's gradient, which neither transforms weights nor splits an image's positions between threads
+
+
+cdef struct Part:                  # of the planes: of some samples all, or of one sample some
     Plan* p
-    const char* volume
+    int64_t sample, samples, depth, planes
+
+
+cdef void first_part(int what, Plan* p, int64_t item, Part* part) noexcept:
+    """As many planes as fit PLANES_BYTES, in parts alike; the same for any number of threads."""
+    cdef int64_t positions = p.s.out_h * p.s.out_w, batch = p.out[0]
+    cdef bint strided = what == CONV_INPUT and p.s.stride_h * p.s.stride_w > 1
+    cdef int64_t least = ((LEAST_STRIDED if strided else LEAST_POSITIONS) + positions - 1) // positions
+    cdef int64_t count = max(least, PLANES_BYTES // (item * (p.s.c_in * p.s.in_h * p.s.in_w + p.s.c_out * positions)))
+    part.p = p
+    part.sample = part.depth = 0
+    part.samples = min(max(count // p.out_d, 1), batch)
+    part.samples = parts_alike(batch, part.samples)
+    part.planes = parts_alike(p.out_d, min(count, p.out_d))
+
+
+cdef int64_t parts_alike(int64_t all, int64_t most) noexcept:
+    cdef int64_t parts = (all + most - 1) // most
+    return (all + parts - 1) // parts
+
+
+cdef bint next_part(Part* part, const Part* first) noexcept:
+    part.depth += part.planes
+    if part.depth >= part.p.out_d:
+        part.depth = 0
+        part.sample += part.samples
+    part.samples = min(first.samples, part.p.out[0] - part.sample)
+    part.planes = min(first.planes, part.p.out_d - part.depth)
+    return part.samples > 0
+
+
+cdef struct Gather:
+    const Part* part
+    char* volume
     char* planes
     int64_t channels
     int64_t plane                  # bytes
@@ -202,40 +284,45 @@ cdef struct Gather:
 
 
 cdef void gather_planes(void* context, int64_t begin, int64_t end) noexcept nogil:
-    """Samples n * OD + od in [begin, end): copy the planes under the kernel, zero where it hangs over."""
+    """Planes [begin, end) of a part: copy those under the kernel, zero where it hangs over."""
     cdef Gather* g = <Gather*>context
+    cdef Plan* p = g.part.p
     cdef int64_t at, n, od, c, kd, d
     cdef char* out
     for at in range(begin, end):
-        n = at // g.p.out_d
-        od = at % g.p.out_d
+        n = g.part.sample + at // g.part.planes
+        od = g.part.depth + at % g.part.planes
         for c in range(g.channels):
-            for kd in range(g.p.kernel_d):
-                d = od * g.p.stride_d - g.p.pad_d + kd * g.p.dilation_d
-                out = g.planes + ((at * g.channels + c) * g.p.kernel_d + kd) * g.plane
-                if 0 <= d < g.p.depth:
-                    memcpy(out, g.volume + ((n * g.channels + c) * g.p.depth + d) * g.plane, g.plane)
+            for kd in range(p.kernel_d):
+                d = od * p.stride_d - p.pad_d + kd * p.dilation_d
+                out = g.planes + ((at * g.channels + c) * p.kernel_d + kd) * g.plane
+                if 0 <= d < p.depth:
+                    memcpy(out, g.volume + ((n * g.channels + c) * p.depth + d) * g.plane, g.plane)
                 else:
                     memset(out, 0, g.plane)
 
 
 cdef void scatter_planes(void* context, int64_t begin, int64_t end) noexcept nogil:
-    """Volumes n * C + c in [begin, end): add the planes back where they came from."""
+    """Volumes n * C + c in [begin, end) of a part's samples: add the planes back where they came from."""
     cdef Gather* g = <Gather*>context
+    cdef Plan* p = g.part.p
     cdef int64_t at, n, od, c, kd, d, i
     cdef const char* source
     cdef char* target
+    cdef char* volume
     for at in range(begin, end):
         n = at // g.channels
         c = at % g.channels
-        memset(<char*>g.volume + at * g.p.depth * g.plane, 0, g.p.depth * g.plane)
-        for od in range(g.p.out_d):
-            for kd in range(g.p.kernel_d):
-                d = od * g.p.stride_d - g.p.pad_d + kd * g.p.dilation_d
-                if d < 0 or d >= g.p.depth:
+        volume = g.volume + ((g.part.sample + n) * g.channels + c) * p.depth * g.plane
+        if g.part.depth == 0:
+            memset(volume, 0, p.depth * g.plane)
+        for od in range(g.part.planes):
+            for kd in range(p.kernel_d):
+                d = (g.part.depth + od) * p.stride_d - p.pad_d + kd * p.dilation_d
+                if d < 0 or d >= p.depth:
                     continue
-                source = g.planes + (((n * g.p.out_d + od) * g.channels + c) * g.p.kernel_d + kd) * g.plane
-                target = <char*>g.volume + (at * g.p.depth + d) * g.plane
+                source = g.planes + (((n * g.part.planes + od) * g.channels + c) * p.kernel_d + kd) * g.plane
+                target = volume + d * g.plane
                 if g.double_precision:
                     for i in range(g.plane // 8):
                         (<double*>target)[i] += (<const double*>source)[i]
@@ -244,61 +331,112 @@ cdef void scatter_planes(void* context, int64_t begin, int64_t end) noexcept nog
                         (<float*>target)[i] += (<const float*>source)[i]
 
 
-cdef TensorBase planes_tensor(Plan* p, int dtype, int64_t channels, int64_t h, int64_t w):
+cdef TensorBase planes_tensor(const Part* part, int dtype, int64_t channels, int64_t h, int64_t w):
     cdef int64_t sizes[4]
-    sizes[0] = p.s.samples
+    sizes[0] = part.samples * part.planes
     sizes[1] = channels
     sizes[2] = h
     sizes[3] = w
     return empty_tensor(4, sizes, dtype, DEV_CPU)
 
 
-cdef TensorBase gathered(Plan* p, TensorBase x):
-    """x (N, C, D, H, W) as planes (N * OD, C * KD, H, W)."""
-    cdef Gather g
-    cdef trt_block* held = x.storage.block
-    cdef TensorBase r = planes_tensor(p, x.dtype, p.s.c_in, p.s.in_h, p.s.in_w)
-    g.p = p
-    g.volume = data_of(x)
-    g.planes = data_of(r)
-    g.channels = p.s.c_in // p.kernel_d
-    g.plane = p.s.in_h * p.s.in_w * ITEM_SIZE[x.dtype]
-    trt_block_hold(held)
-    with nogil:
-        parallel_for(p.s.samples, 1 + GRAIN * 4 // (p.s.c_in * g.plane + 1), 1, gather_planes, &g)
-    block_drop(held)
-    return r
-
-
-cdef int scattered(Plan* p, TensorBase planes, TensorBase volume) except -1:
-    cdef Gather g
-    g.p = p
+cdef void set_gather(Gather* g, const Part* part, TensorBase volume, TensorBase planes) noexcept:
+    g.part = part
     g.volume = data_of(volume)
     g.planes = data_of(planes)
-    g.channels = p.s.c_in // p.kernel_d
-    g.plane = p.s.in_h * p.s.in_w * ITEM_SIZE[volume.dtype]
+    g.channels = part.p.s.c_in // part.p.kernel_d
+    g.plane = part.p.s.in_h * part.p.s.in_w * ITEM_SIZE[volume.dtype]
     g.double_precision = volume.dtype == F64
+
+
+cdef int gather(const Part* part, TensorBase volume, TensorBase planes) except -1:
+    """A part of x (N, C, D, H, W) as planes (samples * planes, C * KD, H, W)."""
+    cdef Gather g
+    cdef trt_block* held = volume.storage.block
+    set_gather(&g, part, volume, planes)
+    trt_block_hold(held)
     with nogil:
-        parallel_for(volume.sizes[0] * g.channels, 1 + GRAIN * 4 // (g.plane * p.depth * p.kernel_d + 1), 1, scatter_planes, &g)
+        parallel_for(part.samples * part.planes, 1 + GRAIN * 4 // (part.p.s.c_in * g.plane + 1), 1, gather_planes, &g)
+    block_drop(held)
     return 0
 
 
-cdef TensorBase outputs_by_plane(Plan* p, TensorBase y):
-    """y (N, C_out, OD, OH, OW) in the memory order of (N * OD, C_out, OH, OW), and as a tensor of that shape."""
-    cdef TensorBase planes = planes_tensor(p, y.dtype, p.s.c_out, p.s.out_h, p.s.out_w)
-    copy_elements(depth_view(p, planes), y)
-    return planes
+cdef int scatter(const Part* part, TensorBase planes, TensorBase volume) except -1:
+    cdef Gather g
+    set_gather(&g, part, volume, planes)
+    with nogil:
+        parallel_for(part.samples * g.channels, 1 + GRAIN * 4 // (g.plane * (part.planes + 1) * part.p.kernel_d + 1), 1, scatter_planes, &g)
+    return 0
 
 
-cdef TensorBase depth_view(Plan* p, TensorBase planes):
-    """Planes (N * OD, C_out, OH, OW) seen as (N, C_out, OD, OH, OW)."""
+cdef TensorBase part_of_outputs(const Part* part, TensorBase y):
+    """A part of y (N, C_out, OD, OH, OW), in any order."""
+    cdef int64_t sizes[5]
+    cdef int i
+    for i in range(5):
+        sizes[i] = y.sizes[i]
+    sizes[0], sizes[2] = part.samples, part.planes
+    return make_view(y, 5, sizes, y.strides, y.offset + part.sample * y.strides[0] + part.depth * y.strides[2])
+
+
+cdef TensorBase depth_view(const Part* part, TensorBase planes):
+    """Planes (samples * planes, C_out, OH, OW) seen as (samples, C_out, planes, OH, OW)."""
+    cdef Plan* p = part.p
+    cdef int64_t sizes[5]
     cdef int64_t strides[5]
+    sizes[0], sizes[1], sizes[2], sizes[3], sizes[4] = part.samples, p.s.c_out, part.planes, p.s.out_h, p.s.out_w
     strides[4] = 1
     strides[3] = p.s.out_w
     strides[1] = p.s.out_w * p.s.out_h
     strides[2] = strides[1] * p.s.c_out
-    strides[0] = strides[2] * p.out_d
-    return make_view(planes, 5, p.out, strides, planes.offset)
+    strides[0] = strides[2] * part.planes
+    return make_view(planes, 5, sizes, strides, planes.offset)
+
+
+cdef int add_to(TensorBase sum, TensorBase term) except -1:
+    """sum += term, contiguous float32 or float64."""
+    cdef int64_t i
+    cdef char* a = data_of(sum)
+    cdef const char* b = data_of(term)
+    if sum.dtype == F64:
+        for i in range(sum.numel):
+            (<double*>a)[i] += (<const double*>b)[i]
+    else:
+        for i in range(sum.numel):
+            (<float*>a)[i] += (<const float*>b)[i]
+    return 0
+
+
+cdef int run_volumes(int what, Plan* p, TensorBase a, TensorBase b, TensorBase bias, TensorBase out) except -1:
+    """run_planes of three dimensions, a part of the planes after the other; out is contiguous, but for the forward pass."""
+    cdef Plan some = p[0]
+    cdef Part first, part
+    cdef TensorBase under, outputs, term
+    first_part(what, p, ITEM_SIZE[out.dtype], &first)
+    part = first
+    under = planes_tensor(&first, out.dtype, p.s.c_in, p.s.in_h, p.s.in_w)
+    outputs = planes_tensor(&first, out.dtype, p.s.c_out, p.s.out_h, p.s.out_w)
+    term = out if what == CONV_WEIGHT else None
+    while True:
+        some.s.samples = part.samples * part.planes
+        if what == CONV_FORWARD:
+            gather(&part, a, under)
+            run_planes(what, &some, under, b, bias, outputs, False)
+            copy_elements(part_of_outputs(&part, out), depth_view(&part, outputs))
+        else:
+            copy_elements(depth_view(&part, outputs), part_of_outputs(&part, a))
+            if what == CONV_INPUT:
+                run_planes(what, &some, outputs, b, None, under, False)
+                scatter(&part, under, out)
+            else:
+                gather(&part, b, under)
+                run_planes(what, &some, outputs, under, None, term, False)
+                if term is not out:
+                    add_to(out, term)
+        if not next_part(&part, &first):
+            return 0
+        if what == CONV_WEIGHT and term is out:
+            term = empty_like_tensor(out, out.dtype)
 
 
 # ---- element types -------------------------------------------------------------------------------------------------
@@ -347,9 +485,9 @@ cdef int run_float(int what, Plan* p, bint last, TensorBase a, TensorBase b, Ten
 
 cdef int run_real(int what, Plan* p, bint last, TensorBase a, TensorBase b, TensorBase bias, TensorBase out) except -1:
     """float32 and float64; last: out lies in channels_last. Volumes are computed contiguous."""
-    cdef TensorBase planes, to = out
+    cdef TensorBase to = out
     last = last and p.n == 2
-    if not last and not out.contiguous:
+    if not last and not out.contiguous and not (p.n == 3 and what == CONV_FORWARD):
         to = empty_tensor(out.ndim, out.sizes, out.dtype, DEV_CPU)
     a = in_order(a, last)
     b = in_order(b, last)
@@ -357,16 +495,8 @@ cdef int run_real(int what, Plan* p, bint last, TensorBase a, TensorBase b, Tens
         bias = contiguous_of(bias)
     if p.n < 3:
         run_planes(what, p, a, b, bias, to, last)
-    elif what == CONV_FORWARD:
-        planes = planes_tensor(p, a.dtype, p.s.c_out, p.s.out_h, p.s.out_w)
-        run_planes(what, p, gathered(p, a), b, bias, planes, False)
-        return copy_elements(out, depth_view(p, planes))
-    elif what == CONV_INPUT:
-        planes = planes_tensor(p, a.dtype, p.s.c_in, p.s.in_h, p.s.in_w)
-        run_planes(what, p, outputs_by_plane(p, a), b, None, planes, False)
-        scattered(p, planes, to)
     else:
-        run_planes(what, p, outputs_by_plane(p, a), gathered(p, b), None, to, False)
+        run_volumes(what, p, a, b, bias, to)
     return 0 if to is out else copy_elements(out, to)
 
 
@@ -470,7 +600,13 @@ cdef int convolve_cpu(int what, const ConvProblem* problem, bint last, TensorBas
     cdef TensorBase wide
     cdef Plan plan
     cdef Plan* p = &plan
-    cdef int way = BY_KERNELS if last else gemm_way(what, problem, code)
+    cdef ConvProblem flat
+    cdef bint outer
+    cdef int way
+    if flattens(problem, &flat):
+        outer = is_flat(problem, 0)
+        return convolve_cpu(what, &flat, last, flattened(a, outer, last), flattened(b, outer, last), bias, flattened(out, outer, last))
+    way = BY_KERNELS if last else gemm_way(what, problem, code)
     if way != BY_KERNELS:
         return gemm_pass(TABLE, way, what, problem, a, b, bias, out)
     if last and takes_rows(problem, code):
