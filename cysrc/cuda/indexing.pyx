@@ -18,6 +18,7 @@ from tensorrt_lite._C.autograd.node cimport ops_namespace
 from tensorrt_lite._C.steps.indexing cimport LineArgs, PUT_SET, RowArgs, SearchArgs
 from tensorrt_lite._C.steps.indexing cimport (
     set_bag_gradient, set_bag_sums, set_first_outside, set_gather_rows, set_lines, set_masked_fill, set_nonzero, set_offsets, set_one_hot, set_scatter_rows, set_search, set_unravel)
+from tensorrt_lite._C.ops.indexing.rows cimport bags_of_ends
 from tensorrt_lite._C.ops.creation.cpu cimport complex_sequence, half_sequence, window
 from tensorrt_lite._C.steps.creation cimport set_complex_sequence, set_half_sequence, set_powers, set_sequence, set_window
 from tensorrt_lite._C.steps.joining cimport PieceArgs
@@ -494,7 +495,8 @@ cdef object scaled_rows(object rows, object indices, object scale, int64_t skipp
     return r if skipped < 0 else r.masked_fill((indices == skipped).unsqueeze(1), 0)
 
 
-cdef int bag_sums(TensorBase weight, TensorBase indices, TensorBase ends, TensorBase bag, TensorBase scale, int64_t skipped, TensorBase r) except -1:
+cdef int bag_sums(TensorBase weight, TensorBase indices, TensorBase ends, TensorBase scale, int64_t skipped, TensorBase r) except -1:
+    bag = bags_of_ends(ends, indices.numel)
     (<object>r).zero_().index_add_(0, bag, scaled_rows((<object>weight).index_select(0, indices), indices, scale, skipped))
     return 0
 

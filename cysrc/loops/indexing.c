@@ -25,6 +25,17 @@ INL i64 bounded(const i64 *x, u64 limit, i64 wrap, u64 *bad)
     return v;
 }
 
+INL i64 bounded_i32(const i32 *x, u64 limit, u64 *bad)
+{
+    i32 v = *x;
+    __asm__("" : "+r"(v));
+    if (__builtin_expect((u64)(i64)v >= limit, 0)) {
+        *bad = 1;
+        v = 0;
+    }
+    return v;
+}
+
 /* ---- element operators ---------------------------------------------------------------------------------------- */
 
 #define SAME(x) (x)
@@ -132,6 +143,21 @@ static void inner_block(const RowArgs *a, row_fn f, char *t, char *d, int to_tab
     }
 }
 
+enum { INDEX_BLOCK = 1024 }; /* indices that are bounded at a time, just before their rows are read */
+
+/* The offsets of the indices [first, last). */
+static void bound_block(const RowArgs *a, i64 first, i64 last, i64 *offset, u64 *bad)
+{
+    const u64 limit = a->limit;
+    const i64 step = a->table_step;
+    if (a->index_item == sizeof(i32))
+        for (i64 i = first; i < last; i++)
+            offset[i - first] = bounded_i32((const i32 *)a->index + i, limit, bad) * step;
+    else
+        for (i64 i = first; i < last; i++)
+            offset[i - first] = bounded((const i64 *)a->index + i, limit, 0, bad) * step;
+}
+
 static void outer_position(const RowArgs *a, i64 q, char **t, char **d)
 {
     *t = a->table;
@@ -146,23 +172,43 @@ static void outer_position(const RowArgs *a, i64 q, char **t, char **d)
 
 #define GATHER_ELEMENTS(T)                                                                                           \
     if (step == sizeof(T))                                                                                           \
-        for (i64 i = first; i < last; i++)                                                                           \
+        for (i64 i = 0; i < n; i++)                                                                                  \
             ((T *)d)[i] = *(const T *)(t + offset[i]);                                                               \
     else                                                                                                             \
-        for (i64 i = first; i < last; i++)                                                                           \
+        for (i64 i = 0; i < n; i++)                                                                                  \
             *(T *)(d + i * step) = *(const T *)(t + offset[i]);
+
+/* Short rows as two pieces of N bytes, which may overlap: a call of memcpy would take longer than they do. */
+#define GATHER_PAIRS(N)                                                                                              \
+    for (i64 i = 0; i < n; i++) {                                                                                    \
+        const char *from = t + offset[i];                                                                            \
+        char *to = d + i * step;                                                                                     \
+        struct { char piece[N]; } head, tail;                                                                        \
+        memcpy(&head, from, N);                                                                                      \
+        memcpy(&tail, from + bytes - N, N);                                                                          \
+        memcpy(to, &head, N);                                                                                        \
+        memcpy(to + bytes - N, &tail, N);                                                                            \
+    }
 
 /* dense <- table for the flattened (outer, m) positions [begin, end). */
 void ISA_NAME(index_gather_rows)(void *context, int64_t begin, int64_t end)
 {
-    const RowArgs *a = context;
+    RowArgs *a = context;
     row_fn f = row_table[PUT_SET][a->dtype];
-    const i64 step = a->dense_step, *offset = a->offset;
-    i64 row = begin;
+    const i64 step = a->dense_step;
+    i64 row = begin, block[INDEX_BLOCK];
+    u64 bad = 0;
     while (row < end) {
-        i64 first = row % a->m, last = first + (end - row) < a->m ? first + (end - row) : a->m;
+        i64 first = row % a->m, n = end - row < a->m - first ? end - row : a->m - first;
+        const i64 *offset = a->offset + first;
         char *t, *d;
+        if (!a->offset) {
+            n = n < INDEX_BLOCK ? n : INDEX_BLOCK;
+            bound_block(a, first, first + n, block, &bad);
+            offset = block;
+        }
         outer_position(a, row / a->m, &t, &d);
+        d += first * step;
         if (a->n_inner == 0) {
             switch (a->item) {
             case 1: GATHER_ELEMENTS(u8) break;
@@ -173,13 +219,22 @@ void ISA_NAME(index_gather_rows)(void *context, int64_t begin, int64_t end)
             }
         } else if (a->n_inner == 1 && a->inner_table[0] == a->item && a->inner_dense[0] == a->item) {
             i64 bytes = a->inner_size[0] * a->item;
-            for (i64 i = first; i < last; i++)
-                memcpy(d + i * step, t + offset[i], bytes);
+            if (bytes >= 4 && bytes <= 8)
+                GATHER_PAIRS(4)
+            else if (bytes > 8 && bytes <= 16)
+                GATHER_PAIRS(8)
+            else if (bytes > 16 && bytes <= 32)
+                GATHER_PAIRS(16)
+            else
+                for (i64 i = 0; i < n; i++)
+                    memcpy(d + i * step, t + offset[i], bytes);
         } else
-            for (i64 i = first; i < last; i++)
+            for (i64 i = 0; i < n; i++)
                 inner_block(a, f, t + offset[i], d + i * step, 0);
-        row += last - first;
+        row += n;
     }
+    if (bad)
+        __atomic_store_n(&a->bad, 1, __ATOMIC_RELAXED);
 }
 
 /* table <op>= dense for the positions whose offset lies in [begin, end), in the order of the indices. */
@@ -453,14 +508,22 @@ void ISA_NAME(index_search_sorted)(void *context, int64_t begin, int64_t end)
 
 enum { BAG_COLUMNS = 64 }; /* sums that stay in registers */
 
+/* The row of index j, or -1 where it counts nothing. */
+INL i64 bag_row(const BagArgs *a, i64 j, u64 *bad)
+{
+    i64 row = a->index_item == sizeof(i32) ? bounded_i32((const i32 *)a->index + j, a->limit, bad) : bounded((const i64 *)a->index + j, a->limit, 0, bad);
+    return row == a->skipped ? -1 : row;
+}
+
 #define BAGS(T, C, LD, ST)                                                                                           \
-    INL void bag_block_##T(const BagArgs *a, i64 first, i64 end, i64 column, i64 n, T *out)                          \
+    INL void bag_block_##T(const BagArgs *a, i64 first, i64 end, i64 column, i64 n, T *out, u64 *bad)                \
     {                                                                                                                \
         C sum[BAG_COLUMNS] = {0};                                                                                    \
         for (i64 j = first; j < end; j++) {                                                                          \
-            if (a->offset[j] < 0)                                                                                    \
+            const i64 at = bag_row(a, j, bad);                                                                       \
+            if (at < 0)                                                                                              \
                 continue;                                                                                            \
-            const T *row = (const T *)(a->table + a->offset[j]) + column;                                            \
+            const T *row = (const T *)a->table + at * a->columns + column;                                           \
             if (a->scale) {                                                                                          \
                 const C scale = LD(((const T *)a->scale)[j]);                                                        \
                 for (i64 c = 0; c < n; c++)                                                                          \
@@ -472,8 +535,9 @@ enum { BAG_COLUMNS = 64 }; /* sums that stay in registers */
         for (i64 c = 0; c < n; c++)                                                                                  \
             out[c] = ST(sum[c]);                                                                                     \
     }                                                                                                                \
-    static void bag_sums_##T(const BagArgs *a, i64 begin, i64 end)                                                   \
+    static u64 bag_sums_##T(const BagArgs *a, i64 begin, i64 end)                                                    \
     {                                                                                                                \
+        u64 bad = 0;                                                                                                 \
         for (i64 b = begin; b < end; b++) {                                                                          \
             i64 first = a->ends[b], stop = a->ends[b + 1];                                                           \
             first = first < 0 ? 0 : first;                                                                           \
@@ -481,38 +545,44 @@ enum { BAG_COLUMNS = 64 }; /* sums that stay in registers */
             T *out = (T *)a->dense + b * a->columns;                                                                 \
             i64 c = 0;                                                                                               \
             for (; c + BAG_COLUMNS <= a->columns; c += BAG_COLUMNS)                                                  \
-                bag_block_##T(a, first, stop, c, BAG_COLUMNS, out + c);                                              \
+                bag_block_##T(a, first, stop, c, BAG_COLUMNS, out + c, &bad);                                        \
             if (c < a->columns)                                                                                      \
-                bag_block_##T(a, first, stop, c, a->columns - c, out + c);                                           \
+                bag_block_##T(a, first, stop, c, a->columns - c, out + c, &bad);                                     \
         }                                                                                                            \
+        return bad;                                                                                                  \
     }                                                                                                                \
-    static void bag_gradient_##T(const BagArgs *a, i64 begin, i64 end)                                               \
+    static u64 bag_gradient_##T(const BagArgs *a, i64 begin, i64 end)                                                \
     {                                                                                                                \
+        u64 bad = 0;                                                                                                 \
         for (i64 j = 0; j < a->count; j++) {                                                                         \
             const u64 bag = (u64)a->bag[j];                                                                          \
-            if (a->offset[j] < 0 || bag >= (u64)a->bags)                                                             \
+            const i64 at = bag_row(a, j, &bad);                                                                      \
+            if (at < 0 || bag >= (u64)a->bags)                                                                       \
                 continue;                                                                                            \
             const T *restrict g = (const T *)a->dense + bag * a->columns;                                            \
-            T *restrict row = (T *)(a->table + a->offset[j]);                                                        \
+            T *restrict row = (T *)a->table + at * a->columns;                                                       \
             const C scale = a->scale ? LD(((const T *)a->scale)[j]) : 1;                                             \
             for (i64 c = begin; c < end; c++)                                                                        \
                 row[c] = ST(LD(row[c]) + LD(g[c]) * scale);                                                          \
         }                                                                                                            \
+        return bad;                                                                                                  \
     }
 BAGS(f16, f32, ld_f16, st_f16) BAGS(bf16, f32, ld_bf16, st_bf16) BAGS(f32, f32, SAME, SAME) BAGS(f64, f64, SAME, SAME)
 
 /* Bags [begin, end). */
 void ISA_NAME(index_bag_sums)(void *context, int64_t begin, int64_t end)
 {
-    const BagArgs *a = context;
-    (a->dtype == DT_f16 ? bag_sums_f16 : a->dtype == DT_bf16 ? bag_sums_bf16 : a->dtype == DT_f32 ? bag_sums_f32 : bag_sums_f64)(a, begin, end);
+    BagArgs *a = context;
+    if ((a->dtype == DT_f16 ? bag_sums_f16 : a->dtype == DT_bf16 ? bag_sums_bf16 : a->dtype == DT_f32 ? bag_sums_f32 : bag_sums_f64)(a, begin, end))
+        __atomic_store_n(&a->bad, 1, __ATOMIC_RELAXED);
 }
 
 /* Columns [begin, end) of the table: a row may be in many bags. */
 void ISA_NAME(index_bag_gradient)(void *context, int64_t begin, int64_t end)
 {
-    const BagArgs *a = context;
-    (a->dtype == DT_f16 ? bag_gradient_f16 : a->dtype == DT_bf16 ? bag_gradient_bf16 : a->dtype == DT_f32 ? bag_gradient_f32 : bag_gradient_f64)(a, begin, end);
+    BagArgs *a = context;
+    if ((a->dtype == DT_f16 ? bag_gradient_f16 : a->dtype == DT_bf16 ? bag_gradient_bf16 : a->dtype == DT_f32 ? bag_gradient_f32 : bag_gradient_f64)(a, begin, end))
+        __atomic_store_n(&a->bad, 1, __ATOMIC_RELAXED);
 }
 
 /* ---- classes as rows of zeros with a one ------------------------------------------------------------------------ */

@@ -271,6 +271,13 @@ def _bag_ends(offsets: Any, count: int, include_last_offset: bool) -> Any:
     return offsets
 
 
+def _bag_of_each(ends: Any, indices: Any) -> Any:
+    """The bag of each index: int64 (N)."""
+    if ends.is_meta:
+        return _ops.empty((indices.size(0),), dtype=_int64, device=indices.device)
+    return _ops.repeat_interleave(_ops.arange(ends.size(0) - 1, device=indices.device), ends[1:] - ends[:-1], output_size=indices.size(0))
+
+
 def _largest_of_bags(rows: Any, indices: Any, keep: Any, ends: Any, bag: Any) -> tuple[Any, Any]:
     """(maxima of each bag (B, D), 0 of those without rows; which of `indices` they are): the first of equals."""
     count, bags = rows.size(0), ends.size(0) - 1
@@ -330,19 +337,17 @@ def embedding_bag(
     if include_last_offset and not ends.is_meta:
         i = i[: int(ends[-1])]
         per_sample_weights = None if per_sample_weights is None else per_sample_weights[: i.size(0)]
-    if ends.is_meta:
-        bag = _ops.empty((i.size(0),), dtype=_int64, device=i.device)
-    else:
-        bag = _ops.repeat_interleave(_ops.arange(bags, device=i.device), ends[1:] - ends[:-1], output_size=i.size(0))
+    taking = mode == 2 or scale_grad_by_freq or sparse  # composed of rows that are taken first
     keep = None if padding < 0 else i != padding
-    sizes = ends[1:] - ends[:-1]
-    if keep is not None:
+    bag = None if mode == 0 and keep is None and not taking else _bag_of_each(ends, i)
+    sizes = None if mode == 0 else ends[1:] - ends[:-1]
+    if mode and keep is not None:
         sizes = _ops.zeros_like(sizes).index_add(0, bag, keep.to(_int64))
     if mode == 2:
         taken = _rows_of_bags(w, i, padding, scale_grad_by_freq, sparse)
         result, largest = _largest_of_bags(taken, i, keep, ends, bag)
         return result, bag.to(i.dtype), sizes.to(i.dtype), largest.to(i.dtype)
-    if scale_grad_by_freq or sparse:
+    if taking:
         taken = _rows_of_bags(w, i, padding, scale_grad_by_freq, sparse)
         if per_sample_weights is not None:
             taken = taken * per_sample_weights.unsqueeze(-1)
@@ -350,7 +355,7 @@ def embedding_bag(
             taken = taken * keep.to(taken.dtype).unsqueeze(-1)
         result = _ops.zeros((bags, w.size(1)), dtype=taken.dtype, device=taken.device).index_add(0, bag, taken)
     else:
-        result = _ops._embedding_bag_sums(w, i, ends, bag, per_sample_weights, padding)
+        result = _ops._embedding_bag_sums(w, i, ends, per_sample_weights, padding)
     if mode == 0:
         # what PyTorch leaves of the other results where sums need none of them
         nothing = i.new_zeros(starts.size(0))

@@ -99,6 +99,15 @@ def check_embedding(order: str) -> None:
     agree(lambda i, w: F.embedding(i, w), indices(5, 9).int(), randn(5, 8, grad=True).double())
 
 
+def check_bags() -> None:
+    """Sums and means of bags, one of them empty, with factors and padding, and their gradients."""
+    starts = torch.tensor([0, 3, 3, 30])
+    for convert in (torch.Tensor.long, torch.Tensor.int):
+        i, ends = convert(indices(9, 40)), convert(starts)
+        agree(lambda i, w, e, s: F.embedding_bag(i, w, e, mode="sum", per_sample_weights=s, padding_idx=3), i, randn(9, 5, grad=True), ends, randn(40, grad=True))
+        agree(lambda i, w, e: F.embedding_bag(i, w, e, mode="mean"), i, randn(9, 5, grad=True), ends)
+
+
 def check_search() -> None:
     """searchsorted with rows, both sides, a sorter; bucketize; one_hot."""
     s, v = torch.randn(4, 33).sort(1)[0], torch.randn(4, 10)

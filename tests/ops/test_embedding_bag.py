@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tensorrt_lite as trt
+from tensorrt_lite.nn import functional as F
 from torch_compare import ours, same, torch
 
 
@@ -72,3 +73,30 @@ def test_meta_and_errors():
     for call, message in cases:
         with pytest.raises(RuntimeError, match=message):
             call()
+
+
+@pytest.mark.parametrize("dtype", [trt.int32, trt.int64])
+@pytest.mark.parametrize("width", [1, 3, 5, 8, 70])
+def test_indices_are_checked_as_they_are_used(dtype, width):
+    """Blocks of indices, rows of all lengths, an index out of range behind the first block; no rows at all."""
+    w = trt.randn(50, width)
+    good = trt.randint(0, 50, (5000,), dtype=dtype)
+    picked = w.tolist()
+    assert F.embedding(good, w).tolist() == [picked[i] for i in good.tolist()]
+    assert (F.embedding(good, w.t().contiguous().t()) == F.embedding(good, w)).all()
+    torch.testing.assert_close(
+        torch.from_numpy(F.embedding_bag(good.view(50, 100), w, mode="sum").numpy()),
+        torch.nn.functional.embedding_bag(torch.from_numpy(good.view(50, 100).numpy()), torch.from_numpy(w.numpy()), mode="sum"),
+    )
+    for wrong in (50, -1):
+        bad = good.clone()
+        bad[3000] = wrong
+        with pytest.raises(IndexError, match=f"index {wrong} at position 3000, dimension 0 has size 50"):
+            F.embedding(bad, w)
+        with pytest.raises(RuntimeError, match=f"Index 3000 of input takes value {wrong} which is not in the valid range"):
+            F.embedding_bag(bad.view(50, 100), w, mode="sum")
+    with pytest.raises(IndexError):
+        F.embedding(good, w[:0])
+    with pytest.raises(RuntimeError):
+        F.embedding_bag(good.view(50, 100), w[:0], mode="sum")
+    assert F.embedding(good[:0], w[:0]).shape == (0, width)

@@ -6,7 +6,7 @@ from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUSTOM, LAST_CUSTOM
 from tensorrt_lite._C.core.dispatch cimport attach
 from tensorrt_lite._C.core.dtype cimport I64
 from tensorrt_lite._C.core.parallel cimport GRAIN, num_threads, parallel_for, task_fn
-from tensorrt_lite._C.core.iterator cimport copy_elements, on_host
+from tensorrt_lite._C.core.iterator cimport contiguous_of, copy_elements, on_host
 from tensorrt_lite._C.core.storage cimport hooks_of
 from tensorrt_lite._C.core.tensor cimport ITEM_SIZE, TensorBase, data_of, empty_tensor, held, is_large, place_of
 from tensorrt_lite._C.steps.indexing cimport BagArgs, LineArgs, MaskArgs, OneHotArgs, PUT_SET, RowArgs, SearchArgs
@@ -250,35 +250,59 @@ cdef int one_hot(TensorBase given, int64_t classes, TensorBase r) except -1:
 
 # ---- bags of rows ------------------------------------------------------------------------------------------------------
 
-cdef TensorBase bag_arguments(BagArgs* a, TensorBase table, TensorBase dense, TensorBase indices, TensorBase scale, int64_t skipped):
-    """Fill in what sums and gradient share; the offsets of the indices, which have to live as long."""
-    cdef TensorBase i64 = index64(indices)
-    cdef TensorBase offsets = vector_offsets("embedding_bag", table, i64, 0, False, None, skipped if skipped >= 0 else NOT_SKIPPED)
+cdef TensorBase bag_arguments(BagArgs* a, TensorBase table, TensorBase dense, TensorBase given, TensorBase scale, int64_t skipped):
+    """Fill in what sums and gradient share; the contiguous indices, which have to live as long."""
+    cdef TensorBase indices = contiguous_of(given)
     a.table, a.dense = data_of(table), data_of(dense)
-    a.offset = <const int64_t*>data_of(offsets)
+    a.index = data_of(indices)
+    a.index_item = <int>ITEM_SIZE[indices.dtype]
+    a.limit, a.skipped, a.bad = table.sizes[0], skipped if skipped >= 0 else NOT_SKIPPED, 0
     a.scale = NULL if scale is None else data_of(scale)
-    a.count, a.columns, a.bags, a.dtype = offsets.numel, table.sizes[1], dense.sizes[0], table.dtype
+    a.count, a.columns, a.bags, a.dtype = indices.numel, table.sizes[1], dense.sizes[0], table.dtype
+    if a.count and not a.limit:
+        raise_outside(table, indices)
     if scale is not None and scale.numel != a.count:
         raise RuntimeError(f"embedding_bag: {scale.numel} scales for {a.count} indices")
-    return offsets
+    return indices
 
 
-cdef int bag_sums(TensorBase weight, TensorBase indices, TensorBase ends, TensorBase bag, TensorBase scale, int64_t skipped, TensorBase r) except -1:
+cdef int raise_outside(TensorBase table, TensorBase indices) except -1:
+    """The error for the first index that is no row of the table, unless another thread has changed it since."""
+    vector_offsets("embedding_bag", table, index64(indices), 0, False, None)
+    return 0
+
+
+cdef int bag_sums(TensorBase weight, TensorBase indices, TensorBase ends, TensorBase scale, int64_t skipped, TensorBase r) except -1:
     cdef BagArgs a
-    cdef TensorBase offsets = bag_arguments(&a, weight, r, indices, scale, skipped)
+    cdef TensorBase rows = bag_arguments(&a, weight, r, indices, scale, skipped)
     a.ends = <const int64_t*>data_of(ends)
     a.bag = NULL
-    return run_task(bag_sums_task, &a, r.sizes[0], (a.count + r.sizes[0]) * a.columns, r.sizes[0] * GRAIN // ((a.count + 1) * a.columns), weight, ends if scale is None else scale, r)
+    run_bag_task(bag_sums_task, &a, r.sizes[0], (a.count + r.sizes[0]) * a.columns, r.sizes[0] * GRAIN // ((a.count + 1) * a.columns), weight, rows, ends, scale, r)
+    return raise_outside(weight, rows) if a.bad else 0
 
 
 cdef int bag_gradient(TensorBase grad, TensorBase indices, TensorBase bag, TensorBase scale, int64_t skipped, TensorBase r) except -1:
     cdef BagArgs a
-    cdef TensorBase offsets = bag_arguments(&a, r, grad, indices, scale, skipped)
+    cdef TensorBase rows = bag_arguments(&a, r, grad, indices, scale, skipped)
     a.bag = <const int64_t*>data_of(bag)
     a.ends = NULL
     if bag.numel != a.count:
         raise RuntimeError(f"embedding_bag: bags of {bag.numel} indices for {a.count}")
-    return run_task(bag_gradient_task, &a, a.columns, a.count * a.columns, max(<int64_t>16, GRAIN // (a.count + 1)), grad, bag if scale is None else scale, r)
+    run_bag_task(bag_gradient_task, &a, a.columns, a.count * a.columns, max(<int64_t>16, GRAIN // (a.count + 1)), grad, rows, bag, scale, r)
+    return raise_outside(r, rows) if a.bad else 0
+
+
+cdef int run_bag_task(task_fn task, BagArgs* a, int64_t n, int64_t work, int64_t grain, TensorBase x, TensorBase rows, TensorBase bags, TensorBase scale, TensorBase r) except -1:
+    """run_task for operands of which there are five."""
+    cdef trt_block* block = rows.storage.block
+    trt_block_hold(block)
+    if scale is not None:
+        trt_block_hold(scale.storage.block)
+    run_task(task, a, n, work, grain, x, bags, r)
+    if scale is not None:
+        block_drop(scale.storage.block)
+    block_drop(block)
+    return 0
 
 
 # ---- search ------------------------------------------------------------------------------------------------------------

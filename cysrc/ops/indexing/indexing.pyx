@@ -8,7 +8,7 @@ from tensorrt_lite._C.ops.indexing.getitem import delitem, getitem, setitem
 from tensorrt_lite._C.ops.indexing.masks cimport masked_fill_kernel, masked_part, masked_scatter_kernel, masked_select_backward, masked_select_kernel, masked_zero, nonzero_kernel
 from tensorrt_lite._C.ops.indexing.masks import argwhere, masked_fill, masked_fill_, nonzero
 from tensorrt_lite._C.ops.indexing.rows cimport (
-    NOT_SKIPPED, add_dim, begin_write, check_apart, clone_of, dimension_rows, finish_write, first_bad, flat_offsets, flat_rows, gather_from, index64, index_at,
+    NOT_SKIPPED, add_dim, bags_of_ends, begin_write, check_apart, clone_of, dimension_rows, finish_write, first_bad, flat_offsets, flat_rows, gather_from, index64, index_at,
     number_beside, one_dimensional, scalar_value, scatter_to, span_of, take_flat, vector_index, vector_offsets, write_lines)
 from tensorrt_lite._C.ops.memory cimport memory_of
 from tensorrt_lite._C.steps.indexing cimport PUT_ADD, PUT_MAX, PUT_MIN, PUT_MUL, PUT_SET, RowArgs, SearchArgs, run_bag_gradient, run_bag_sums, run_offsets, run_one_hot, run_search
@@ -457,7 +457,7 @@ cdef TensorBase put_kernel(TensorBase self, TensorBase index, TensorBase source,
 
 cdef TensorBase embedding_kernel(TensorBase weight, TensorBase indices, int64_t padding_idx, bint scale_grad_by_freq, bint sparse):
     cdef int64_t sizes[MAX_DIMS]
-    cdef TensorBase r, i64, offsets
+    cdef TensorBase r, named
     cdef RowArgs rows
     cdef int k
     if weight.ndim != 2:
@@ -470,17 +470,28 @@ cdef TensorBase embedding_kernel(TensorBase weight, TensorBase indices, int64_t 
         sizes[k] = indices.sizes[k]
     sizes[indices.ndim] = weight.sizes[1]
     r = empty_tensor(indices.ndim + 1, sizes, weight.dtype, place_of(weight))
-    i64 = index64(indices)
-    offsets = vector_offsets("embedding", weight, i64, 0, False, None)
     rows.n_outer = 0
     rows.n_inner = 0
-    rows.m = i64.numel
-    rows.offset = <const int64_t*>memory_of(offsets)
+    rows.m = indices.numel
+    rows.bad = 0
+    if weight.device_type == DEV_CPU and weight.sizes[0]:
+        # bounded as they are used, for another thread may write to them
+        named = contiguous_of(indices)
+        rows.offset = NULL
+        rows.index = memory_of(named)
+        rows.index_item = <int>ITEM_SIZE[named.dtype]
+        rows.limit = weight.sizes[0]
+        rows.table_step = weight.strides[0] * ITEM_SIZE[weight.dtype]
+    else:
+        named = vector_offsets("embedding", weight, index64(indices), 0, False, None)
+        rows.offset = <const int64_t*>memory_of(named)
     add_dim(&rows.n_inner, rows.inner_size, rows.inner_table, rows.inner_dense, weight.sizes[1], weight.strides[1] * ITEM_SIZE[weight.dtype], ITEM_SIZE[weight.dtype])
     rows.table = memory_of(weight)
     rows.dense = memory_of(r)
     rows.dense_step = weight.sizes[1] * ITEM_SIZE[weight.dtype]
-    gather_from(&rows, weight, r, offsets)
+    gather_from(&rows, weight, r, named)
+    if rows.bad:
+        vector_offsets("embedding", weight, index64(indices), 0, False, None)
     return r
 
 
@@ -527,7 +538,7 @@ def embedding_dense_backward(TensorBase grad_output not None, TensorBase indices
     return embedding_backward(grad_output, indices, (num_weights, grad_output.sizes[grad_output.ndim - 1]), padding_idx, scale_grad_by_freq)
 
 
-cdef TensorBase _embedding_bag_sums_kernel(TensorBase weight, TensorBase indices, TensorBase ends, TensorBase bag, TensorBase scale, int64_t padding_idx):
+cdef TensorBase _embedding_bag_sums_kernel(TensorBase weight, TensorBase indices, TensorBase ends, TensorBase scale, int64_t padding_idx):
     cdef int64_t sizes[2]
     cdef TensorBase r
     if weight.ndim != 2 or indices.ndim != 1 or ends.ndim != 1 or ends.numel < 1:
@@ -539,26 +550,28 @@ cdef TensorBase _embedding_bag_sums_kernel(TensorBase weight, TensorBase indices
     sizes[0], sizes[1] = ends.numel - 1, weight.sizes[1]
     r = empty_tensor(2, sizes, weight.dtype, place_of(weight))
     if r.numel:
-        run_bag_sums(weight.device_type, contiguous_of(weight), indices, index64(ends), index64(bag), None if scale is None else contiguous_of(scale), padding_idx, r)
+        run_bag_sums(weight.device_type, contiguous_of(weight), indices, index64(ends), None if scale is None else contiguous_of(scale), padding_idx, r)
     return r
 
 
-cdef object bag_sums_backward(object grad, object indices, object bag, object scale, object shape, int64_t padding_idx):
+cdef object bag_sums_backward(object grad, object indices, object ends, object scale, object shape, int64_t padding_idx):
     cdef TensorBase r, g, factors
-    rows = indices.to(dtype_of(I64))
+    bag = bags_of_ends(ends, indices.shape[0])
     if grad_mode():
+        rows = indices.to(dtype_of(I64))
         picked = grad.index_select(0, bag) if scale is None else grad.index_select(0, bag) * scale.unsqueeze(1)
         if padding_idx >= 0:
             picked = picked.masked_fill((rows == padding_idx).unsqueeze(1), 0)
         return grad.new_zeros(shape).index_add(0, rows, picked)
     r = grad.new_zeros(shape)
-    if r.numel and rows.numel():
+    if r.numel and indices.numel():
         g, factors = contiguous_of(<TensorBase>grad), None if scale is None else contiguous_of(<TensorBase>scale)
-        run_bag_gradient(r.device_type, g, <TensorBase>rows, index64(<TensorBase>bag), factors, padding_idx, r)
+        run_bag_gradient(r.device_type, g, <TensorBase>indices, index64(<TensorBase>bag), factors, padding_idx, r)
     return r
 
 
-cdef object bag_scale_backward(object grad, object weight, object indices, object bag, int64_t padding_idx):
+cdef object bag_scale_backward(object grad, object weight, object indices, object ends, int64_t padding_idx):
+    bag = bags_of_ends(ends, indices.shape[0])
     r = (weight.index_select(0, indices.to(dtype_of(I64))) * grad.index_select(0, bag)).sum(1)
     return r if padding_idx < 0 else r.masked_fill(indices == padding_idx, 0)
 

@@ -39,6 +39,7 @@ cdef TensorBase finish_write(str name, TensorBase result, TensorBase out, int mo
 cdef int check_apart(str name, TensorBase out, int mode, TensorBase a, TensorBase b) except -1
 cdef TensorBase vector_index(str name, TensorBase index)
 cdef TensorBase vector_offsets(str name, TensorBase table, TensorBase index, int dim, bint negative, object error, int64_t skipped=*)
+cdef object bags_of_ends(object ends, int64_t count)
 cdef TensorBase clone_of(TensorBase t)
 cdef TensorBase scalar_value(TensorBase self, object value, str name)
 cdef TensorBase flat_offsets(TensorBase flat, TensorBase table)

@@ -1,6 +1,7 @@
 """Rows, lines and flat positions: the geometry that steps of all devices are given, indices as byte offsets, and what operators read and write."""
 from tensorrt_lite._C.core.hints import hinted
 from libc.stdint cimport int64_t
+from tensorrt_lite._C.autograd.node cimport ops_namespace
 from tensorrt_lite._C.core.args cimport is_number, to_scalar
 from tensorrt_lite._C.core.dispatch cimport INPLACE, OUT, attach
 from tensorrt_lite._C.core.dtype cimport CAT_COMPLEX, I32, I64, ITEM_SIZE, Scalar, category
@@ -13,6 +14,8 @@ from tensorrt_lite._C.ops.memory cimport memory_of
 from tensorrt_lite._C.steps.indexing cimport run_first_outside, run_gather_rows, run_lines, run_offsets, run_scatter_rows, run_unravel
 
 attach()
+
+cdef object _ops = ops_namespace()
 
 
 cdef TensorBase number_beside(TensorBase like, int dtype, const Scalar* value):
@@ -180,6 +183,11 @@ cdef TensorBase vector_offsets(str name, TensorBase table, TensorBase index, int
             raise hinted("embedding", IndexError(f"index out of range in self ({name}: index {index_at(index, bad)} at position {bad}, dimension {dim} has size {size})"))
         raise error(f"{name}(): index {index_at(index, bad)} is out of bounds for dimension {dim} with size {size}")
     return offsets
+
+
+cdef object bags_of_ends(object ends, int64_t count):
+    """The bag of each of `count` indices, of where bags begin and the last one ends."""
+    return _ops.repeat_interleave(_ops.arange(ends.shape[0] - 1, device=ends.device), ends[1:] - ends[:-1], output_size=count)
 
 
 cdef TensorBase clone_of(TensorBase t):
