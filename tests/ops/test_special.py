@@ -184,3 +184,19 @@ def test_derivatives_of_samples_by_their_shapes():
     shapes, numbers = trt.tensor([-1.0, 0.0, float("nan"), 1.0, 1.0]), trt.tensor([1.0, 1.0, 1.0, -1.0, 0.0])
     assert trt._standard_gamma_grad(shapes, numbers)[:4].isnan().all() and trt._standard_gamma_grad(shapes, numbers)[4] == 0
     assert trt._dirichlet_grad(trt.tensor([-0.1, 1.1, 0.5]), trt.tensor([1.0, 1.0, 2.0]), trt.tensor([2.0, 2.0, 1.0])).isnan().all()
+
+
+def test_hashes_of_many_blocks():
+    """Dimensions reduced in any order of memory, of more elements than are held at a time, with rests."""
+    views = (
+        lambda x: x, lambda x: x.permute(2, 0, 1), lambda x: x[:, ::2].transpose(0, 2), lambda x: x[:1].expand(3, 130, 301), lambda x: x.reshape(-1),
+        lambda x: x.double(), lambda x: (x * 100).int(), lambda x: (x * 100).long(), lambda x: x > 0, lambda x: x.bfloat16(),
+    )  # fmt: skip
+    numbers = np.random.default_rng(0).standard_normal((7, 130, 301)).astype(np.float32)
+    for view in views:
+        mine, theirs = view(trt.from_numpy(numbers)), view(torch.from_numpy(numbers))
+        for dim in ((), 0, -1, *((1, (0, 2), (1, 2)) if theirs.dim() == 3 else ())):
+            for keepdim in (False, True):
+                found, expected = trt.hash_tensor(mine, dim, keepdim=keepdim), torch.hash_tensor(theirs, dim, keepdim=keepdim)
+                assert found.shape == expected.shape
+                assert found.tolist() == expected.tolist()
