@@ -96,11 +96,27 @@ static __attribute__((unused)) f80 special_lgammal(f80 x) { int sign; return lga
     POLYNOMIAL(hermite_h, hermite_polynomial_wide_##T(x, n, 2, HERMITE_LIMIT), T, WIDE)                                   \
     POLYNOMIAL(hermite_he, hermite_polynomial_wide_##T(x, n, 1, HERMITE_LIMIT), T, WIDE)                                  \
     POLYNOMIAL(laguerre, laguerre_polynomial_wide_##T(x, n), T, WIDE)                                                     \
-    POLYNOMIAL(legendre, legendre_polynomial_wide_##T(x, n), T, WIDE)                                                     \
-    INL T special_frexp_mantissa_##T(T x) { int e; return (T)frexp((f64)x, &e); }                                             \
-    INL T special_frexp_exponent_##T(T x) { int e; frexp((f64)x, &e); return x - x == 0 ? (T)e : (T)0; }
+    POLYNOMIAL(legendre, legendre_polynomial_wide_##T(x, n), T, WIDE)
 DEFINE_SPECIAL(f32, f64, 128)
 DEFINE_SPECIAL(f64, f80, 512)
+/* By the fields of the bits, which vectorises: frexp took 170 ns an element. Zero, infinity and NaN are their own mantissa, of exponent zero. */
+#define DEFINE_FREXP(T, U, DIGITS, FIELD)                                                                             \
+    INL T special_frexp_normal_##T(T x) { return (bits_##T(x) >> (DIGITS) & (FIELD)) == 0 ? x * (T)((U)1 << ((DIGITS) + 1)) : x; } \
+    INL int special_frexp_is_regular_##T(T x) { return x - x == 0 && x != 0; }                                        \
+    INL T special_frexp_mantissa_##T(T x)                                                                             \
+    {                                                                                                                 \
+        const U bits = bits_##T(special_frexp_normal_##T(x)), half = (U)((FIELD) / 2 - 1) << (DIGITS);                \
+        const T mantissa = from_bits_##T((bits & ~((U)(FIELD) << (DIGITS))) | half);                                  \
+        return special_frexp_is_regular_##T(x) ? mantissa : x;                                                        \
+    }                                                                                                                 \
+    INL T special_frexp_exponent_##T(T x)                                                                             \
+    {                                                                                                                 \
+        const T normal = special_frexp_normal_##T(x);                                                                 \
+        const int field = (int)(bits_##T(normal) >> (DIGITS) & (FIELD)), shift = normal != x ? (DIGITS) + 1 : 0;      \
+        return special_frexp_is_regular_##T(x) ? (T)(field - ((FIELD) / 2 - 1) - shift) : (T)0;                       \
+    }
+DEFINE_FREXP(f32, u32, 23, 255)
+DEFINE_FREXP(f64, u64, 52, 2047)
 /* in double for both: some hundred exponentials, and random numbers */
 #define DEFINE_SLOPES(T)                                                                                              \
     INL T special_gamma_slope_##T(T a, T x) { return (T)gamma_slope_wide_f32(a, x); }                                 \
@@ -108,6 +124,7 @@ DEFINE_SPECIAL(f64, f80, 512)
 DEFINE_SLOPES(f32)
 DEFINE_SLOPES(f64)
 #undef DEFINE_SLOPES
+#undef DEFINE_FREXP
 #undef UNARY
 #undef BINARY
 #undef POLYNOMIAL

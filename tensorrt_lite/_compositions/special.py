@@ -6,6 +6,8 @@ import math
 
 from tensorrt_lite._C.autograd.node import namespace
 from tensorrt_lite._C.core.dtype import _dtype_by_name, get_default_dtype
+from tensorrt_lite._C.core.parallel import get_num_threads
+from tensorrt_lite._C.core.python_key import is_transformed
 from tensorrt_lite._C.core.return_types import result_type
 from tensorrt_lite._C.ops.support import check_outputs, deliver_result, int_argument, tensor_argument, type_name
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 _ops = namespace()
 _int32 = _dtype_by_name("int32")
+_EXPONENTS = 1 << 15  # elements whose exponents are held as floats, for each thread
 _CPP_NAMES = {"torch.float16": "c10::Half", "torch.bfloat16": "c10::BFloat16", "torch.float32": "float", "torch.float64": "double"}
 
 
@@ -29,7 +32,7 @@ def frexp(input: Any, *, out: Any = None) -> Any:
     x = tensor_argument(input, "frexp", "input")
     if not x.is_floating_point():
         raise RuntimeError(f"torch.frexp() only supports floating-point dtypes, but got {type_name(x.dtype)}")
-    mantissa, exponent = _ops._frexp_mantissa(x), _ops._frexp_exponent(x.detach()).to(_int32)
+    mantissa, exponent = _ops._frexp_mantissa(x), _exponents(x.detach())
     if out is not None:
         check_outputs(out, "frexp", 2)
         if out[0].dtype != x.dtype:
@@ -40,6 +43,17 @@ def frexp(input: Any, *, out: Any = None) -> Any:
         deliver_result("frexp", exponent, out[1])
         return out
     return result_type("frexp", ("mantissa", "exponent"))((mantissa, exponent))
+
+
+def _exponents(x: Tensor) -> Tensor:
+    """The loop writes x's type: of many elements on the CPU a block at a time becomes int32."""
+    block = _EXPONENTS * get_num_threads()
+    if not x.is_cpu or x.numel() <= block or not x.is_contiguous() or is_transformed([x]):
+        return _ops._frexp_exponent(x).to(_int32)
+    exponent = _ops.empty(x.shape, dtype=_int32)
+    for given, taken in zip(x.view(-1).split(block), exponent.view(-1).split(block)):
+        taken.copy_(_ops._frexp_exponent(given))
+    return exponent
 
 
 def mvlgamma_(input: Any, p: Any) -> Tensor:
