@@ -102,8 +102,11 @@ def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_piv
         # column i of P has its one in row order[i]
         p = (_ops.arange(m, device=order.device).unsqueeze(-1) == order.unsqueeze(-2)).to(LU_data.dtype)
     if unpack_data:
-        one = _ops.eye(m, k, dtype=LU_data.dtype, device=LU_data.device)
-        lower = LU_data.narrow(-1, 0, k).tril(-1) + one
+        lower = LU_data.narrow(-1, 0, k).tril(-1)
+        if m * k < 4096 or _is_differentiated([LU_data]):
+            lower = lower + _ops.eye(m, k, dtype=LU_data.dtype, device=LU_data.device)
+        else:
+            lower.diagonal(dim1=-2, dim2=-1).fill_(1)
         upper = LU_data.narrow(-2, 0, k).triu()
     return _all_into("lu_unpack", ("P", "L", "U"), (p, lower, upper), out, True)
 
