@@ -616,9 +616,11 @@ def _check_distance(name: str, x: Any, p: float) -> None:
         raise RuntimeError(f"{name} only supports non-negative p values")
 
 
-def _row_norms(x: Any, p: float) -> Any:
+def _row_norms(x: Any, p: float, recorded: bool) -> Any:
     """p = 0 counts what is not zero; its derivative is zero, not absent."""
     if p == 0:
+        if not recorded:
+            return _ops.linalg_vector_norm(x, 0, -1)
         return (x.detach() != 0).to(x.dtype).sum(-1) + x.sign().sum(-1) * 0
     return _ops.linalg_vector_norm(x, p, -1)
 
@@ -657,10 +659,18 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str | None = "use_mm_f
     n, m = x1.shape[-2], x2.shape[-2]
     if p == 2 and (mode == 1 or mode == 0 and (n > 25 or m > 25)):
         return _matrix_distances(x1, x2)
-    rows, recorded = x2.unsqueeze(-3), _is_differentiated([x1, x2])
-    step = max(1, (_DIFFERENCES if recorded else _DIFFERENCES_ALONE) // max(1, m * x1.shape[-1] * _product(x1.shape[:-2]) * _product(x2.shape[:-2])))
-    parts = (_row_norms(x1.narrow(-2, i, min(step, n - i)).unsqueeze(-2) - rows, p) for i in range(0, max(n, 1), step))
-    return _joined(parts, -2, n, recorded)
+    recorded = _is_differentiated([x1, x2])
+    # the norms take room beside the differences
+    pairs = (_DIFFERENCES if recorded else _DIFFERENCES_ALONE) // max(4, x1.shape[-1] * max(_product(x1.shape[:-2]), _product(x2.shape[:-2])))
+    step, width, others = max(1, pairs // max(1, m)), max(1, 3 * pairs), x2.unsqueeze(-3)
+
+    def distances(i: int) -> Any:
+        some = x1.narrow(-2, i, min(step, n - i)).unsqueeze(-2)
+        if recorded or m <= width:
+            return _row_norms(some - others, p, recorded)
+        return _joined((_row_norms(some - rows, p, False) for rows in others.split(width, -2)), -1, m, False)
+
+    return _joined((distances(i) for i in range(0, max(n, 1), step)), -2, n, recorded)
 
 
 def _joined(parts: Iterator[Any], dim: int, size: int, recorded: bool) -> Any:
@@ -691,8 +701,13 @@ def pdist(input: Any, p: float = 2.0) -> Any:
     n = input.shape[0]
     if n < 2:
         return input.new_zeros(0) + input.reshape(-1).narrow(0, 0, 0)
-    parts = (_row_norms(input.narrow(0, i, 1) - input.narrow(0, i + 1, n - i - 1), p) for i in range(n - 1))
-    return _joined(parts, -1, n * (n - 1) // 2, _is_differentiated([input]))
+    recorded = _is_differentiated([input])
+    width = max(1, 3 * _DIFFERENCES_ALONE // max(4, input.shape[1]))
+    if recorded or n <= width:
+        parts = (_row_norms(input.narrow(0, i, 1) - input.narrow(0, i + 1, n - i - 1), p, recorded) for i in range(n - 1))
+    else:
+        parts = (_row_norms(input.narrow(0, i, 1) - input.narrow(0, j, min(width, n - j)), p, False) for i in range(n - 1) for j in range(i + 1, n, width))
+    return _joined(parts, -1, n * (n - 1) // 2, recorded)
 
 
 # ---- integrals of samples
