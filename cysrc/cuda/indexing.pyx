@@ -17,8 +17,8 @@ from tensorrt_lite._C.core.device cimport DEV_CUDA
 from tensorrt_lite._C.autograd.node cimport ops_namespace
 from tensorrt_lite._C.steps.indexing cimport LineArgs, PUT_SET, RowArgs, SearchArgs
 from tensorrt_lite._C.steps.indexing cimport (
-    set_bag_gradient, set_bag_sums, set_first_outside, set_gather_rows, set_lines, set_masked_fill, set_nonzero, set_offsets, set_one_hot, set_scatter_rows, set_search, set_unravel)
-from tensorrt_lite._C.ops.indexing.rows cimport bags_of_ends
+    set_bag_gradient, set_bag_sums, set_embed, set_first_outside, set_gather_rows, set_lines, set_masked_fill, set_nonzero, set_offsets, set_one_hot, set_scatter_rows, set_search, set_unravel)
+from tensorrt_lite._C.ops.indexing.rows cimport bags_of_ends, index64, vector_offsets
 from tensorrt_lite._C.ops.creation.cpu cimport complex_sequence, half_sequence, window
 from tensorrt_lite._C.steps.creation cimport set_complex_sequence, set_half_sequence, set_powers, set_sequence, set_window
 from tensorrt_lite._C.steps.joining cimport PieceArgs
@@ -322,6 +322,12 @@ cdef int gather_rows(RowArgs* r, TensorBase table, TensorBase dense, TensorBase 
     return run(load("gather_rows", device, MOVED[item], None), device, blocks_for(q.outers * q.m * q.inner, 256), 256, 0, arguments)
 
 
+cdef int embed(RowArgs* r, TensorBase table, TensorBase dense, TensorBase indices) except -1:
+    cdef TensorBase offsets = vector_offsets("embedding", table, index64(indices), 0, False, None)
+    r.offset = <const int64_t*>data_of(offsets)
+    return gather_rows(r, table, dense, offsets) if dense.numel else 0
+
+
 cdef int scatter_rows(RowArgs* r, int64_t span, TensorBase table, TensorBase dense, TensorBase offsets, int op) except -1:
     """table[offset] <op>= dense, in the order of the offsets."""
     cdef Rows q
@@ -590,6 +596,7 @@ set_offsets(DEV_CUDA, offsets_along)
 set_first_outside(DEV_CUDA, first_outside)
 set_unravel(DEV_CUDA, unravel)
 set_gather_rows(DEV_CUDA, gather_rows)
+set_embed(DEV_CUDA, embed)
 set_scatter_rows(DEV_CUDA, scatter_rows)
 set_lines(DEV_CUDA, lines)
 set_masked_fill(DEV_CUDA, masked_fill)

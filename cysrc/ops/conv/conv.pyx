@@ -363,9 +363,12 @@ cdef int gather(const Part* part, TensorBase volume, TensorBase planes) except -
 
 cdef int scatter(const Part* part, TensorBase planes, TensorBase volume) except -1:
     cdef Gather g
+    cdef trt_block* held = volume.storage.block
     set_gather(&g, part, volume, planes)
+    trt_block_hold(held)
     with nogil:
         parallel_for(part.samples * g.channels, 1 + GRAIN * 4 // (g.plane * (part.planes + 1) * part.p.kernel_d + 1), 1, scatter_planes, &g)
+    block_drop(held)
     return 0
 
 

@@ -12,7 +12,7 @@ from tensorrt_lite._C.core.tensor cimport ITEM_SIZE, TensorBase, data_of, empty_
 from tensorrt_lite._C.steps.indexing cimport BagArgs, LineArgs, MaskArgs, OneHotArgs, PUT_SET, RowArgs, SearchArgs
 from tensorrt_lite._C.ops.indexing.rows cimport NOT_SKIPPED, index64, vector_offsets
 from tensorrt_lite._C.steps.indexing cimport (
-    set_bag_gradient, set_bag_sums, set_first_outside, set_gather_rows, set_lines, set_masked_fill, set_nonzero, set_offsets, set_one_hot, set_scatter_rows, set_search, set_unravel)
+    set_bag_gradient, set_bag_sums, set_embed, set_first_outside, set_gather_rows, set_lines, set_masked_fill, set_nonzero, set_offsets, set_one_hot, set_scatter_rows, set_search, set_unravel)
 
 attach()
 
@@ -129,6 +129,22 @@ cdef int gather_rows(RowArgs* r, TensorBase table, TensorBase dense, TensorBase 
     r.dtype = table.dtype
     r.op = PUT_SET
     return run_task(gather_rows_task, r, outers * r.m, dense.numel, GRAIN // (inner + 3), table, dense, offsets)
+
+
+cdef int embed(RowArgs* r, TensorBase table, TensorBase dense, TensorBase indices) except -1:
+    """Indices are bounded as they are used, for another thread may write to them: nothing of their size is kept."""
+    cdef TensorBase named = contiguous_of(indices)
+    r.offset = NULL
+    r.index = data_of(named)
+    r.index_item = <int>ITEM_SIZE[named.dtype]
+    r.limit = table.sizes[0]
+    r.table_step = table.strides[0] * ITEM_SIZE[table.dtype]
+    r.bad = not r.limit or not dense.numel
+    if not r.bad:
+        gather_rows(r, table, dense, named)
+    if r.bad:  # the error for the first that is outside, unless another thread has changed it since
+        vector_offsets("embedding", table, index64(named), 0, False, None)
+    return 0
 
 
 cdef int scatter_rows(RowArgs* r, int64_t span, TensorBase table, TensorBase dense, TensorBase offsets, int op) except -1:
@@ -315,6 +331,7 @@ set_offsets(DEV_CPU, offsets)
 set_first_outside(DEV_CPU, first_outside)
 set_unravel(DEV_CPU, unravel)
 set_gather_rows(DEV_CPU, gather_rows)
+set_embed(DEV_CPU, embed)
 set_scatter_rows(DEV_CPU, scatter_rows)
 set_lines(DEV_CPU, lines)
 set_masked_fill(DEV_CPU, masked_fill)

@@ -11,7 +11,7 @@ from tensorrt_lite._C.ops.indexing.rows cimport (
     NOT_SKIPPED, add_dim, bags_of_ends, begin_write, check_apart, clone_of, dimension_rows, finish_write, first_bad, flat_offsets, flat_rows, gather_from, index64, index_at,
     number_beside, one_dimensional, scalar_value, scatter_to, span_of, take_flat, vector_index, vector_offsets, write_lines)
 from tensorrt_lite._C.ops.memory cimport memory_of
-from tensorrt_lite._C.steps.indexing cimport PUT_ADD, PUT_MAX, PUT_MIN, PUT_MUL, PUT_SET, RowArgs, SearchArgs, run_bag_gradient, run_bag_sums, run_offsets, run_one_hot, run_search
+from tensorrt_lite._C.steps.indexing cimport PUT_ADD, PUT_MAX, PUT_MIN, PUT_MUL, PUT_SET, RowArgs, SearchArgs, run_bag_gradient, run_bag_sums, run_embed, run_offsets, run_one_hot, run_search
 
 
 # ---- index_select, index_add, index_copy, index_fill ----------------------------------------------------------------
@@ -457,7 +457,7 @@ cdef TensorBase put_kernel(TensorBase self, TensorBase index, TensorBase source,
 
 cdef TensorBase embedding_kernel(TensorBase weight, TensorBase indices, int64_t padding_idx, bint scale_grad_by_freq, bint sparse):
     cdef int64_t sizes[MAX_DIMS]
-    cdef TensorBase r, named
+    cdef TensorBase r
     cdef RowArgs rows
     cdef int k
     if weight.ndim != 2:
@@ -473,25 +473,11 @@ cdef TensorBase embedding_kernel(TensorBase weight, TensorBase indices, int64_t 
     rows.n_outer = 0
     rows.n_inner = 0
     rows.m = indices.numel
-    rows.bad = 0
-    if weight.device_type == DEV_CPU and weight.sizes[0]:
-        # bounded as they are used, for another thread may write to them
-        named = contiguous_of(indices)
-        rows.offset = NULL
-        rows.index = memory_of(named)
-        rows.index_item = <int>ITEM_SIZE[named.dtype]
-        rows.limit = weight.sizes[0]
-        rows.table_step = weight.strides[0] * ITEM_SIZE[weight.dtype]
-    else:
-        named = vector_offsets("embedding", weight, index64(indices), 0, False, None)
-        rows.offset = <const int64_t*>memory_of(named)
     add_dim(&rows.n_inner, rows.inner_size, rows.inner_table, rows.inner_dense, weight.sizes[1], weight.strides[1] * ITEM_SIZE[weight.dtype], ITEM_SIZE[weight.dtype])
     rows.table = memory_of(weight)
     rows.dense = memory_of(r)
     rows.dense_step = weight.sizes[1] * ITEM_SIZE[weight.dtype]
-    gather_from(&rows, weight, r, named)
-    if rows.bad:
-        vector_offsets("embedding", weight, index64(indices), 0, False, None)
+    run_embed(weight.device_type, &rows, weight, r, indices)
     return r
 
 
