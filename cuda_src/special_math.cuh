@@ -112,6 +112,10 @@ TRT_SPECIAL T special_frexp_exponent(T x) {
     ::frexp(static_cast<f64>(x), &exponent);
     return x - x == T(0) ? static_cast<T>(exponent) : T(0);
 }
+template <class T>
+TRT_SPECIAL T special_ldexp(T x, T n) {
+    return ::ldexp(x, static_cast<int>(n > T(3000) ? T(3000) : n < T(-3000) ? T(-3000) : n));
+}
 
 #undef TRT_SPECIAL
 #undef TRT_SPECIAL_TABLE

@@ -115,8 +115,22 @@ DEFINE_SPECIAL(f64, f80, 512)
         const int field = (int)(bits_##T(normal) >> (DIGITS) & (FIELD)), shift = normal != x ? (DIGITS) + 1 : 0;      \
         return special_frexp_is_regular_##T(x) ? (T)(field - ((FIELD) / 2 - 1) - shift) : (T)0;                       \
     }
+/* x * 2^n of an integer n, rounded once: what a float and a power make fits a double; a double's mantissa times all but the last power is exact. */
+INL f64 special_power_of_two(f64 n) { return from_bits_f64((u64)((i64)n + 1023) << 52); }
+INL f32 special_ldexp_f32(f32 x, f32 n)
+{
+    const f32 within = n > 300 ? 300 : n < -300 ? -300 : n;
+    return (f32)((f64)x * special_power_of_two((f64)within));
+}
 DEFINE_FREXP(f32, u32, 23, 255)
 DEFINE_FREXP(f64, u64, 52, 2047)
+INL f64 special_ldexp_f64(f64 x, f64 n)
+{
+    const f64 exponent = special_frexp_exponent_f64(x) + (n > 3000 ? 3000 : n < -3000 ? -3000 : n);
+    const f64 first = exponent > 1000 ? 1000 : exponent < -1000 ? -1000 : exponent, rest = exponent - first;
+    const f64 last = rest > 1000 ? 1000 : rest < -1000 ? -1000 : rest;
+    return special_frexp_mantissa_f64(x) * special_power_of_two(first) * special_power_of_two(last);
+}
 /* in double for both: some hundred exponentials, and random numbers */
 #define DEFINE_SLOPES(T)                                                                                              \
     INL T special_gamma_slope_##T(T a, T x) { return (T)gamma_slope_wide_f32(a, x); }                                 \

@@ -69,6 +69,32 @@ def test_frexp_of_every_half() -> None:
         assert torch.equal(torch.tensor(ours.mantissa.view(trt.int16).numpy())[finite], theirs.mantissa.view(torch.int16)[finite])
 
 
+@pytest.mark.parametrize("kind", ["float16", "bfloat16", "float32", "float64"])
+def test_ldexp_of_integers_is_rounded_once(kind: str) -> None:
+    """From the least to the largest exponent, subnormal numbers and results among them; beside math.ldexp."""
+    info = torch.finfo(getattr(torch, kind))
+    span = math.frexp(info.max)[1] - math.frexp(info.tiny)[1] + 60
+    generator = torch.Generator().manual_seed(5)
+    exponents = torch.randint(-2 * span, 2 * span, (4000,), generator=generator)
+    scales = torch.randint(-span // 2, math.frexp(info.max)[1] - 1, (4000,), generator=generator)
+    given = torch.tensor([math.ldexp(m, int(e)) for m, e in zip((torch.rand(4000, generator=generator) + 0.5).tolist(), scales)], dtype=torch.float64).to(getattr(torch, kind))
+    given[:6] = torch.tensor([0.0, -0.0, float("inf"), -float("inf"), info.tiny * info.eps, -info.max])
+    exact = []
+    for x, e in zip(given.tolist(), exponents.tolist()):
+        try:
+            exact.append(math.ldexp(x, e))
+        except OverflowError:
+            exact.append(math.copysign(float("inf"), x))
+    x, e = trt.tensor(given.double().numpy()).to(getattr(trt, kind)), trt.tensor(exponents.numpy())
+    made = trt.ldexp(x, e)
+    assert made.dtype is getattr(trt, kind)
+    assert torch.equal(torch.tensor(made.double().numpy()), torch.tensor(exact, dtype=torch.float64).to(getattr(torch, kind)).double())
+    assert trt.equal(x.clone().ldexp_(e), made) and trt.equal(trt.ldexp(x, e, out=trt.empty_like(x)), made)
+    y = trt.tensor([1.5, -2.0], requires_grad=True)
+    trt.ldexp(y, trt.tensor([3, -1])).sum().backward()
+    assert y.grad.tolist() == [8.0, 0.5]
+
+
 def test_nextafter_of_every_half() -> None:
     for kind in ("float16", "bfloat16"):
         bits = torch.arange(-(2**15), 2**15, dtype=torch.int32).to(torch.int16)

@@ -13,7 +13,7 @@ from collections.abc import Collection
 _BINARY = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^"}
 _COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 _C_NAMES = {"sgn": "sign"}
-_OPERATOR_NAMES = {"sel": "where", "real_part": "real", "pow_number": "pow", "log1pexp": "softplus", "special_polygamma": "polygamma", "special_frexp_exponent": "_frexp_exponent"}
+_OPERATOR_NAMES = {"sel": "where", "real_part": "real", "pow_number": "pow", "log1pexp": "softplus", "special_polygamma": "polygamma", "special_frexp_exponent": "_frexp_exponent", "special_ldexp": "_ldexp_of_integers"}
 TRIGONOMETRIC = {"sin", "cos", "tan", "special_bessel_j0", "special_bessel_j1", "special_bessel_y0", "special_bessel_y1", "special_spherical_bessel_j0"}
 OF_COMPLEX = {"conj", "real_part"}  # of real numbers themselves
 QUOTIENTS = {"fmod", "remainder", "floor_divide"}

@@ -158,9 +158,22 @@ def float_power_(input, exponent):
     return _ops.pow_(input, exponent.to(dtype_of(wanted)) if isinstance(exponent, TensorBase) else exponent)
 
 
+cdef bint scales_by_integers(TensorBase x, TensorBase n) noexcept:
+    return is_floating_type(x.dtype) and has_loops(x.dtype) and is_integral_type(n.dtype)
+
+
+cdef object integer_ldexp(object x, object n):
+    """x * 2 ** n in x's type, which for bfloat16 can't hold every exponent."""
+    if (<TensorBase>x).dtype != BF16:
+        return _ops._ldexp_of_integers(x, n)
+    return _ops._ldexp_of_integers(x.to(dtype_of(F32)), n).to(dtype_of(BF16))
+
+
 def ldexp(input, other, *, out=None):
     """input * 2 ** other"""
     cdef TensorBase a = as_tensor_arg(input, "ldexp", "input"), b
+    if isinstance(other, TensorBase) and scales_by_integers(a, other):
+        return deliver_result("ldexp", integer_ldexp(input, other), out)
     if out is None and isinstance(other, TensorBase):
         b = other
         if (a.requires_grad or b.requires_grad) and a.dtype == b.dtype and (a.dtype == F32 or a.dtype == F64):
@@ -170,6 +183,8 @@ def ldexp(input, other, *, out=None):
 
 def ldexp_(input, other):
     """ldexp in place."""
+    if isinstance(other, TensorBase) and scales_by_integers(<TensorBase?>input, other):
+        return _ops.copy_(input, integer_ldexp(input, other))
     return _ops.mul_(input, _ops.pow(2.0, other))
 
 
