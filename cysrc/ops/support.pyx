@@ -340,9 +340,8 @@ cdef int check_number(const Scalar* value, int code) except -1:
         good = good and (not (value.d > low or value.d < -low) or value.d - value.d != 0)
         if kind == CAT_COMPLEX and value.kind == 3:
             good = good and (not (value.im > low or value.im < -low) or value.im - value.im != 0)
-            real = code
     if not good:
-        raise RuntimeError(f"value cannot be converted to type {dtype_cpp_name(code if kind == CAT_INT else real).decode()} without overflow")
+        raise RuntimeError(f"value cannot be converted to type {dtype_cpp_name(code).decode()} without overflow")
     return 0
 
 

@@ -323,3 +323,25 @@ def test_complex_numbers_have_no_extremes(reduce, dtype):
     with pytest.raises(NotImplementedError, match="Complex"):
         trt.masked.amax(x.to_sparse(), 0, mask=trt.ones(3, dtype=trt.bool).to_sparse())
     assert x.tolist() == [1, 1, 1]
+
+
+NUMBERS_BEYOND = [(trt.int8, 300), (trt.int8, float("inf")), (trt.uint8, 256), (trt.int32, 2**40), (trt.float32, 1e39), (trt.complex64, 1e39), (trt.float32, 1j)]
+
+
+@pytest.mark.parametrize(("dtype", "number"), NUMBERS_BEYOND, ids=str)
+def test_a_number_that_the_type_cannot_hold_is_refused(dtype, number):
+    """Nothing wraps and nothing becomes infinite: of halves an assigned number does, as in PyTorch."""
+    x = trt.zeros(3, dtype=dtype)
+    for write in (
+        lambda: x.__setitem__(0, number), lambda: x.__setitem__(slice(None), number), lambda: x.__setitem__(x == 0, number), lambda: x.__setitem__([0, 1], number),
+        lambda: x.masked_fill(x == 0, number), lambda: x.masked_fill_(x == 0, number), lambda: x.index_fill(0, trt.tensor([1]), number),
+        lambda: x.scatter(0, trt.tensor([1]), number), lambda: x.fill_(number),
+    ):  # fmt: skip
+        with pytest.raises(RuntimeError, match="value cannot be converted to type .* without overflow"):
+            write()
+    assert not x.any()
+    h = trt.zeros(2, dtype=trt.float16)
+    h[0] = 1e5
+    assert h.tolist() == [float("inf"), 0.0]
+    with pytest.raises(RuntimeError, match="type c10::Half without overflow"):
+        h.masked_fill(h == 0, -1e9)

@@ -8,7 +8,7 @@ from tensorrt_lite._C.autograd.node cimport check_inplace, grad_mode, ops_namesp
 from tensorrt_lite._C.core.args cimport is_number, to_scalar
 from tensorrt_lite._C.core.device cimport DEV_CPU
 from tensorrt_lite._C.core.dispatch cimport INPLACE, attach, intercepted
-from tensorrt_lite._C.core.dtype cimport BOOL, CAT_COMPLEX, CAT_INT, I32, I64, ITEM_SIZE, Scalar, U8, category, dtype_of
+from tensorrt_lite._C.core.dtype cimport BOOL, CAT_COMPLEX, CAT_INT, I32, I64, ITEM_SIZE, Scalar, U8, category, dtype_of, is_reduced_floating_type
 from tensorrt_lite._C.core.iterator cimport cast_to, check_internal_overlap, fill_elements
 from tensorrt_lite._C.core.tensor cimport (
     K_WRAPPED,     INLINE_DIMS, K_CPU, K_DERIVATIVES, K_META, MAX_DIMS, TensorBase, alias_of, bump_version, check_geometry, data_of, empty_tensor,
@@ -17,7 +17,7 @@ from tensorrt_lite._C.core.text cimport dtype_text
 from tensorrt_lite._C.operators cimport op_alias, op_fill, op_index, op_index_put, op_masked_fill, op_select, op_slice, op_unsqueeze
 from tensorrt_lite._C.ops.indexing.masks cimport coordinates_of
 from tensorrt_lite._C.ops.indexing.rows cimport beside, number_beside
-from tensorrt_lite._C.ops.support cimport finish_inplace, note_view
+from tensorrt_lite._C.ops.support cimport check_number, finish_inplace, note_view
 
 from cpython.sequence cimport PySequence_Check
 cdef extern from "Python.h":
@@ -300,11 +300,15 @@ def getitem(TensorBase self not None, key):
     return op_index(r, checked_indices(r, dense_indices(indices)))
 
 
+cdef int check_assigned(const Scalar* value, int code) except -1:
+    """As PyTorch, which stores infinity where a half type can't hold the number, but refuses it for all others."""
+    return 0 if is_reduced_floating_type(code) and value.kind < 3 else check_number(value, code)
+
+
 cdef int assign_number(TensorBase v, object value) except -1:
     cdef Scalar s
     to_scalar(value, &s)
-    if s.kind == 3 and category[v.dtype] != CAT_COMPLEX:
-        raise RuntimeError(f"value cannot be converted to type {dtype_text(v.dtype)} without overflow")
+    check_assigned(&s, v.dtype)
     if v.keys & K_DERIVATIVES or intercepted(v.keys):
         finish_inplace(op_fill(v, &s, v, INPLACE), v.keys)
         return 0
@@ -330,8 +334,7 @@ cdef TensorBase assigned_value(TensorBase self, object value):
         return beside(<TensorBase>value, self)
     if is_number(value):
         to_scalar(value, &s)
-        if s.kind == 3 and category[self.dtype] != CAT_COMPLEX:
-            raise RuntimeError(f"value cannot be converted to type {dtype_text(self.dtype)} without overflow")
+        check_assigned(&s, self.dtype)
         return number_beside(self, self.dtype, &s)
     raise TypeError(f"can't assign a {type(value).__module__ + '.' if type(value).__module__ != 'builtins' else ''}{type(value).__name__} to a torch.{dtype_text(self.dtype)}Tensor")
 

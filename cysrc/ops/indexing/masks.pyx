@@ -13,7 +13,7 @@ from tensorrt_lite._C.operators cimport OP_NONZERO, op_masked_fill, op_nonzero
 from tensorrt_lite._C.steps.indexing cimport PUT_SET, RowArgs
 from tensorrt_lite._C.ops.indexing.rows cimport (
     begin_write, beside, check_apart, clone_of, finish_write, flat_offsets, flat_rows, number_beside, one_dimensional, scatter_to, span_of, take_flat)
-from tensorrt_lite._C.ops.support cimport check_out, finish_inplace
+from tensorrt_lite._C.ops.support cimport check_number, check_out, finish_inplace
 from tensorrt_lite._C.steps.indexing cimport run_masked_fill, run_masked_scatter, run_nonzero, run_unravel, set_masked_scatter
 
 attach()
@@ -81,8 +81,7 @@ cdef TensorBase fill_value(TensorBase self, object value):
     if not is_number(value):
         raise TypeError(f"masked_fill(): argument 'value' must be Number or Tensor, not {type(value).__name__}")
     to_scalar(value, &s)
-    if s.kind == 3 and category[self.dtype] != CAT_COMPLEX:
-        raise RuntimeError(f"value cannot be converted to type {dtype_text(self.dtype)} without overflow")
+    check_number(&s, self.dtype)
     return number_beside(self, self.dtype, &s)
 
 

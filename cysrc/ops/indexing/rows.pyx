@@ -9,7 +9,7 @@ from tensorrt_lite._C.core.iterator cimport cast_to, check_internal_overlap, che
 from tensorrt_lite._C.core.tensor cimport K_CPU, K_WRAPPED, TensorBase, empty_tensor, make_view, number_tensor, place_of, shape_text
 from tensorrt_lite._C.core.text cimport dtype_text
 from tensorrt_lite._C.steps.indexing cimport LineArgs, PUT_SET, RowArgs
-from tensorrt_lite._C.ops.support cimport write_to_out
+from tensorrt_lite._C.ops.support cimport check_number, write_to_out
 from tensorrt_lite._C.ops.memory cimport memory_of
 from tensorrt_lite._C.steps.indexing cimport run_first_outside, run_gather_rows, run_lines, run_offsets, run_scatter_rows, run_unravel
 
@@ -210,8 +210,7 @@ cdef TensorBase scalar_value(TensorBase self, object value, str name):
     if not is_number(value):
         raise TypeError(f"{name}(): argument 'value' must be Number, not {type(value).__name__}")
     to_scalar(value, &s)
-    if s.kind == 3 and category[self.dtype] != CAT_COMPLEX:
-        raise RuntimeError(f"{name}(): Converting complex Scalar to non-complex type is not supported")
+    check_number(&s, self.dtype)
     return number_beside(self, self.dtype, &s)
 
 
