@@ -14,7 +14,7 @@ from tensorrt_lite._C.autograd.node import namespace
 from tensorrt_lite._C.core.python_key import is_transformed
 from tensorrt_lite._C.core.dtype import _dtype_by_name
 from tensorrt_lite._C.core.tensor import TensorBase
-from tensorrt_lite._C.ops.support import deliver_result
+from tensorrt_lite._C.ops.support import deliver_result, type_name
 from tensorrt_lite._C.core.return_types import result_type
 
 TYPE_CHECKING = False  # `typing` and what it imports would be a quarter of the package's import time
@@ -144,10 +144,10 @@ def lu_solve(b: Any, LU_data: Any, LU_pivots: Any, *, out: Any = None) -> Any:
 
 @autocast_policy(cpu="float32")
 def triangular_solve(b: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False, *, out: Any = None) -> Any:
-    """(X, a copy of A) with A X = b or, with transpose, A^T X = b (A^H of complex A). b: (*, m, k), A: (*, m, m)."""
+    """(X, a copy of A) with A X = b or, with transpose, A^T X = b. b: (*, m, k), A: (*, m, m)."""
     _check_matrix("triangular_solve", b, "b")
     _check_square("triangular_solve", A)
-    a = _adjoint(A) if transpose else A
+    a = A.transpose(-2, -1) if transpose else A
     x = _ops.linalg_solve_triangular(a, b, upper=bool(upper) != bool(transpose), unitriangular=unitriangular)
     copied = A.expand((*x.shape[:-2], *A.shape[-2:])).clone()
     return _all_into("triangular_solve", ("solution", "cloned_coefficient"), (x, copied), out, True)
@@ -610,14 +610,18 @@ _DIFFERENCES, _DIFFERENCES_ALONE = 1 << 22, 1 << 16
 
 
 def _check_distance(name: str, x: Any, p: float) -> None:
-    if not x.is_floating_point() or x.element_size() == 2:
+    if not x.is_floating_point():
         raise RuntimeError(f"{name} only supports floating-point dtypes, got: {x.dtype}")
-    if p < 0:
+    if x.element_size() == 2:
+        raise NotImplementedError(f"\"{name}\" not implemented for '{type_name(x.dtype)}'")
+    if not p >= 0:
         raise RuntimeError(f"{name} only supports non-negative p values")
 
 
 def _row_norms(x: Any, p: float, recorded: bool) -> Any:
-    """p = 0 counts what is not zero; its derivative is zero, not absent."""
+    """p = 0 counts what is not zero; its derivative is zero, not absent. Rows of no elements have a norm of zero."""
+    if x.shape[-1] == 0:
+        return x.sum(-1)
     if p == 0:
         if not recorded:
             return _ops.linalg_vector_norm(x, 0, -1)
@@ -653,9 +657,9 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str | None = "use_mm_f
     if x1.shape[-1] != x2.shape[-1]:
         raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
     modes = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
-    if compute_mode is not None and compute_mode not in modes:
+    if compute_mode not in modes:
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
-    mode = 0 if compute_mode is None else modes.index(compute_mode)
+    mode = modes.index(compute_mode)
     n, m = x1.shape[-2], x2.shape[-2]
     if p == 2 and (mode == 1 or mode == 0 and (n > 25 or m > 25)):
         return _matrix_distances(x1, x2)

@@ -282,7 +282,8 @@ def _largest_of_bags(rows: Any, indices: Any, keep: Any, ends: Any, bag: Any) ->
     """(maxima of each bag (B, D), 0 of those without rows; which of `indices` they are): the first of equals."""
     count, bags = rows.size(0), ends.size(0) - 1
     if count == 0 or bags == 0:
-        return rows.new_zeros((bags, rows.size(1))), indices.new_zeros((bags, rows.size(1)))
+        # the sum of no rows: zeros, in the weight's graph
+        return rows.narrow(0, 0, 0).sum(0, True).expand(bags, rows.size(1)).contiguous(), indices.new_zeros((bags, rows.size(1)))
     seen = rows.detach() if keep is None else rows.detach().masked_fill(~keep.unsqueeze(1), float("-inf"))
     most = _ops.segment_reduce(seen, "max", offsets=ends, initial=float("-inf"))
     chosen = _ops.eq(seen, most.index_select(0, bag)) | seen.isnan()

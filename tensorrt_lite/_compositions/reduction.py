@@ -24,7 +24,10 @@ def hash_tensor(input: Any, dim: Any = (), *, keepdim: bool = False, mode: int =
     """The exclusive or of the elements' bits, as float64 or int64: the halves of what is left are joined until one element is."""
     x = tensor_argument(input, "hash_tensor", "input").detach()
     dims = [int_argument(d, "hash_tensor", "dim") for d in (dim if isinstance(dim, (tuple, list)) else (dim,))]
-    dims = sorted({wrapped_dim(d, x.dim()) for d in dims}) or list(range(x.dim()))
+    dims = sorted(wrapped_dim(d, x.dim()) for d in dims) or list(range(x.dim()))
+    for d, following in zip(dims, dims[1:]):
+        if d == following:
+            raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
     if mode != 0:
         raise RuntimeError(f"Unknown hash_tensor mode: {mode}")
     if x.dtype in _UNHASHED:

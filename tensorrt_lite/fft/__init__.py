@@ -11,7 +11,7 @@ from __future__ import annotations
 from tensorrt_lite import _ops, _public
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.core.dtype import get_default_dtype as _default_dtype
-from tensorrt_lite._C.ops.support import deliver_result
+from tensorrt_lite._C.ops.support import deliver_result, type_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -125,13 +125,20 @@ def _hermitian_dims(x: Tensor, s: Sizes, dim: Sizes) -> tuple[list[int], list[in
     return dims, lengths
 
 
+def _deliver(name: str, made: Tensor, out: Tensor | None, is_complex: bool = True) -> Tensor:
+    if out is not None and (not out.is_complex() if is_complex else not out.is_floating_point()):
+        kind = "complex" if is_complex else "floating point"
+        raise RuntimeError(f"{name.removeprefix('fft_').replace('2', 'n')} expects a {kind} output tensor, but got {type_name(out.dtype)}")
+    return deliver_result(name, made, out)
+
+
 def _transform(name: str, x: Tensor, dims: list[int], lengths: list[int], norm: str | None, forward: bool, out: Tensor | None) -> Tensor:
     mode = _mode(norm, forward)
     x = _signal(_resized(x, dims, lengths), not dims)
     if x.is_complex():
-        return deliver_result(name, _ops._fft_c2c(x, dims, mode, forward), out, True)
+        return _deliver(name, _ops._fft_c2c(x, dims, mode, forward), out)
     spectrum = _ops._fft_r2c(x, dims, mode, False)
-    return deliver_result(name, spectrum if forward else spectrum.conj_physical_(), out, True)
+    return _deliver(name, spectrum if forward else spectrum.conj_physical_(), out)
 
 
 def _real_transform(name: str, x: Tensor, dims: list[int], lengths: list[int], norm: str | None, forward: bool, out: Tensor | None) -> Tensor:
@@ -140,9 +147,9 @@ def _real_transform(name: str, x: Tensor, dims: list[int], lengths: list[int], n
         raise RuntimeError(f"{name} must transform at least one axis")
     x = _resized(x, dims, lengths)
     if forward:
-        return deliver_result(name, _ops._fft_r2c(x, dims, mode, True), out, True)
+        return _deliver(name, _ops._fft_r2c(x, dims, mode, True), out)
     spectrum = _ops._fft_r2c(x, dims[-1:], mode, True).conj_physical_()
-    return deliver_result(name, _ops._fft_c2c(spectrum, dims[:-1], mode, False) if len(dims) > 1 else spectrum, out, True)
+    return _deliver(name, _ops._fft_c2c(spectrum, dims[:-1], mode, False) if len(dims) > 1 else spectrum, out)
 
 
 def _hermitian_transform(name: str, x: Tensor, dims: list[int], lengths: list[int], norm: str | None, forward: bool, out: Tensor | None) -> Tensor:
@@ -150,8 +157,8 @@ def _hermitian_transform(name: str, x: Tensor, dims: list[int], lengths: list[in
     x = _signal(_resized(x, dims, [*lengths[:-1], lengths[-1] // 2 + 1]), True)
     if forward:
         x = _ops._fft_c2c(x, dims[:-1], mode, True).conj_physical_() if len(dims) > 1 else x.conj()
-        return deliver_result(name, _ops._fft_c2r(x, dims[-1:], mode, lengths[-1]), out)
-    return deliver_result(name, _ops._fft_c2r(x, dims, mode, lengths[-1]), out)
+        return _deliver(name, _ops._fft_c2r(x, dims[-1:], mode, lengths[-1]), out, False)
+    return _deliver(name, _ops._fft_c2r(x, dims, mode, lengths[-1]), out, False)
 
 
 # ---- one dimension -------------------------------------------------------------------------------------------------

@@ -100,3 +100,11 @@ def test_indices_are_checked_as_they_are_used(dtype, width):
     with pytest.raises(RuntimeError):
         F.embedding_bag(good.view(50, 100), w[:0], mode="sum")
     assert F.embedding(good[:0], w[:0]).shape == (0, width)
+
+
+def test_maxima_of_no_indices_keep_the_graph():
+    weight = trt.ones(3, 2, requires_grad=True)
+    result = F.embedding_bag(trt.tensor([], dtype=trt.int64), weight, trt.tensor([0, 0]), mode="max")
+    assert result.tolist() == [[0.0, 0.0]] * 2
+    result.sum().backward()
+    assert weight.grad.tolist() == [[0.0, 0.0]] * 3

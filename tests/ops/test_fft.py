@@ -180,6 +180,8 @@ def test_errors_name_what_is_wrong():
         (lambda: trt.fft.fftn(x, (1, 2), (0,)), RuntimeError, "same length"),
         (lambda: trt.fft.rfft(x + 0j), RuntimeError, "real input tensor"),
         (lambda: trt.fft.fft(x.half()), RuntimeError, "Unsupported dtype Half"),
+        (lambda: trt.fft.fft2(x, out=trt.empty(3, 4)), RuntimeError, "fftn expects a complex output tensor, but got Float"),
+        (lambda: trt.fft.irfft(x, out=trt.empty(3, 6) + 0j), RuntimeError, "irfft expects a floating point output tensor, but got ComplexFloat"),
         (lambda: trt._ops._fft_c2r(x + 0j, (1,), 0, 20), RuntimeError, "expected 11 frequencies"),
         (lambda: trt._ops._fft_c2c(x, (1,), 0, True), RuntimeError, "complex tensor"),
     ):

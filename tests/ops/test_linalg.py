@@ -107,6 +107,28 @@ def test_larger_systems_by_blocks(dtype: Any) -> None:
                 near(linalg.solve_triangular(transposed, b.mT, upper=upper_, unitriangular=unit, left=False) @ triangle, b.mT, factor)
 
 
+def test_triangular_solve_transposes_without_conjugating():
+    a = trt.tensor([[1 + 2j, 3 - 1j], [0, 2 - 1j]], dtype=trt.complex128)
+    b = trt.tensor([[1j], [2.0]], dtype=trt.complex128)
+    near(a.mT @ trt.triangular_solve(b, a, transpose=True).solution, b)
+    near(a @ trt.triangular_solve(b, a).solution, b)
+
+
+def test_lu_of_empty_matrices_needs_no_pivots():
+    assert [tuple(t.shape) for t in linalg.lu(trt.ones(2, 0, 3), pivot=False)[1:]] == [(2, 0, 0), (2, 0, 3)]
+
+
+def test_distances_of_rows_without_elements_and_of_no_norm():
+    for p in (0.0, 1.0, 2.0, float("inf")):
+        assert trt.cdist(trt.ones(3, 0), trt.ones(2, 0), p=p).tolist() == [[0.0, 0.0]] * 3 and trt.pdist(trt.ones(3, 0), p=p).tolist() == [0.0] * 3
+    for call in (lambda: trt.cdist(trt.ones(1, 1), trt.ones(1, 1), p=math.nan), lambda: trt.pdist(trt.ones(2, 1), p=math.nan)):
+        with pytest.raises(RuntimeError, match="only supports non-negative p values"):
+            call()
+    with pytest.raises(RuntimeError, match="dim 0 appears multiple times"):
+        trt.hash_tensor(trt.ones(3, 4), dim=(0, -2))
+
+
+
 @pytest.mark.parametrize(("m", "n"), [(48, 200), (200, 48), (100, 131), (65, 64)])
 def test_larger_rectangles_by_blocks(m: int, n: int) -> None:
     a = drawn(m, n)

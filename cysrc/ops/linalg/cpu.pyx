@@ -879,7 +879,7 @@ cdef int run_job(Job* w, int routine, TensorBase info, TensorBase a, TensorBase 
     cdef trt_block* held[3]
     cdef int64_t grain, i
     cdef int n
-    if routine == LU and w.flag:
+    if routine == LU and w.flag and w.m and w.n:
         raise RuntimeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU")
     n = hold_blocks((a, b, c), held)
     try:
