@@ -258,7 +258,7 @@ def linalg_cond(A: Any, p: Any = None, *, out: Any = None) -> Any:
     real = _real_type(A)
     if p is None or p in (2, -2):
         # a condition number tells how many digits are lost: a few more are taken
-        s = _ops.linalg_svdvals(_doubled(A) if A.is_floating_point() and A.element_size() > 2 or A.is_complex() else A)
+        s = _by_matrices(lambda a: _ops.linalg_svdvals(_doubled(a) if a.is_floating_point() and a.element_size() > 2 or a.is_complex() else a), A, -2)
         if not s.numel():
             result = s.new_zeros(s.shape[:-1])
         else:
@@ -392,9 +392,7 @@ def linalg_lstsq(A: Any, B: Any, rcond: Any = None, *, driver: str | None = None
     x, rank, s = _ops._linalg_lstsq(A, b, float(rcond), driver)
     whole = m > n and driver != "gelsy" and (driver == "gels" or not rank.numel() or rank.device.type == "meta" or bool((rank == n).all()))
     if whole:
-        # small differences of large numbers: float32 takes them in double precision
-        difference = _doubled(A) @ _doubled(x) - _doubled(b)
-        residuals = (difference.abs() ** 2).sum(-2).to(_real_type(A))
+        residuals = _squared_residuals(A, x, b).to(_real_type(A))
     else:
         residuals = x.reshape(-1).narrow(0, 0, 0).abs()
     results = (
@@ -406,6 +404,18 @@ def linalg_lstsq(A: Any, B: Any, rcond: Any = None, *, driver: str | None = None
     return _all_into("linalg_lstsq", ("solution", "residuals", "rank", "singular_values"), results, out)
 
 
+def _squared_residuals(A: Any, x: Any, b: Any) -> Any:
+    """The sums of |A x - b|^2 over the rows. Small differences of large numbers: float32 takes them in double precision, of large matrices some rows at a time."""
+    x, m = _doubled(x), A.shape[-2]
+    rows = m if _is_differentiated([A, x, b]) else max(64, _MATRICES_ALONE // max(1, (A.numel() + b.numel()) // max(1, m)))
+    total = None
+    for at in range(0, max(m, 1), rows):
+        count = min(rows, m - at)
+        part = ((_doubled(A.narrow(-2, at, count)) @ x - _doubled(b.narrow(-2, at, count))).abs() ** 2).sum(-2)
+        total = part if total is None else total + part
+    return total
+
+
 # ---- functions of matrices
 
 
@@ -414,25 +424,43 @@ def linalg_lstsq(A: Any, B: Any, rcond: Any = None, *, driver: str | None = None
 _PADE = (64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0, 129060195264000.0, 10559470521600.0, 670442572800.0,
          33522128640.0, 1323241920.0, 40840800.0, 960960.0, 16380.0, 182.0, 1.0)  # fmt: skip
 _PADE_BOUND = 5.371920351148152
+_MATRICES_ALONE = 1 << 16  # elements of a batch that are computed with at a time
+
+
+def _by_matrices(function: Any, A: Any, dim: int) -> Any:
+    """function(A) of some matrices of a large batch at a time, so that what it holds meanwhile does not grow with the batch; dim: the batch's in the result, from the end."""
+    each = A.shape[-2] * A.shape[-1]
+    if A.dim() < 3 or A.numel() <= _MATRICES_ALONE or _is_differentiated([A]):
+        return function(A)
+    flat = A.flatten(0, -3)
+    result = _joined((function(part) for part in flat.split(max(1, _MATRICES_ALONE // each))), dim, flat.shape[0], False)
+    return result.reshape((*A.shape[:-2], *result.shape[1:]))
 
 
 def _matrix_exp_value(A: Any) -> Any:
     """Scaling and squaring, exp(A) = exp(A / 2^s)^(2^s) with s chosen for each matrix; errors grow, so always in double precision."""
     dtype, A = A.dtype, _doubled(A)
-    norms = A.abs().sum(-2).amax(-1)
+    norms = _ops.linalg_vector_norm(A, 1, -2).amax(-1)
     halvings = _ops.clamp(_ops.ceil(_ops.log2(norms / _PADE_BOUND)), min=0)
     # of infinite and NaN entries nothing can be made
     halvings = _ops.where(_ops.isfinite(halvings), halvings, 0.0)
     scale = _ops.pow(2.0, -halvings).unsqueeze(-1).unsqueeze(-1)
     a = A * scale
-    one = _ops.eye(A.shape[-1], dtype=A.dtype, device=A.device)
-    square = a @ a
-    power, even, odd = one, _PADE[0] * one, _PADE[1] * one
-    for i in range(2, len(_PADE), 2):
-        power = square if i == 2 else power @ square
-        even, odd = even + _PADE[i] * power, odd + _PADE[i + 1] * power
+    del A  # of large matrices the numbers of terms that live at a time count
+    power = square = a @ a
+    even, odd = _PADE[2] * square, _PADE[3] * square
+    even.diagonal(dim1=-2, dim2=-1).add_(_PADE[0])
+    odd.diagonal(dim1=-2, dim2=-1).add_(_PADE[1])
+    for i in range(4, len(_PADE), 2):
+        power = power @ square
+        even.add_(power, alpha=_PADE[i])
+        odd.add_(power, alpha=_PADE[i + 1])
+    del power, square
     odd = a @ odd
-    result = _ops.linalg_solve_ex(even - odd, even + odd)[0]
+    del a
+    numerator = even + odd
+    result = _ops.linalg_solve_ex(even.sub_(odd), numerator)[0]
+    del even, odd, numerator
     for i in range(int(halvings.max().item())):
         more = halvings > i
         result = _ops.where(more.unsqueeze(-1).unsqueeze(-1), result @ result, result)
@@ -449,7 +477,7 @@ def linalg_matrix_exp(A: Any) -> Any:
         from tensorrt_lite.linalg._functions import MatrixExp
 
         return MatrixExp.apply(A)
-    return _matrix_exp_value(A)
+    return _by_matrices(_matrix_exp_value, A, -3)
 
 
 def matrix_exp(input: Any) -> Any:

@@ -202,9 +202,9 @@ static Room room_of(const SortArgs *s, int item)
         a = 0;
         b = spare_keys(s->n) * key;
         b = item == 8 && b < n * 4 ? n * 4 : b; /* narrowed keys */
-    } else if (s->what == SORT_ALL && item < 8 && s->n > MERGED) {
+    } else if ((s->what == SORT_ALL || s->what == SORT_MODE) && item < 8 && s->n > MERGED) {
         keys = 0; /* packed into a before b is written, whose memory they take */
-        r.a_is_indices = s->indices && s->is == 8 && s->xs == item;
+        r.a_is_indices = s->what == SORT_ALL && s->indices && s->is == 8 && s->xs == item;
         a = r.a_is_indices ? 0 : a;
     }
     r.a = keys ? aligned(keys) : 0;
