@@ -310,14 +310,14 @@ cdef int bag_gradient(TensorBase grad, TensorBase indices, TensorBase bag, Tenso
 
 cdef int run_bag_task(task_fn task, BagArgs* a, int64_t n, int64_t work, int64_t grain, TensorBase x, TensorBase rows, TensorBase bags, TensorBase scale, TensorBase r) except -1:
     """run_task for operands of which there are five."""
-    cdef trt_block* block = rows.storage.block
-    trt_block_hold(block)
-    if scale is not None:
-        trt_block_hold(scale.storage.block)
+    cdef trt_block* held[2]
+    held[0] = rows.storage.block
+    held[1] = held[0] if scale is None else scale.storage.block  # another thread may give the storage another one meanwhile
+    trt_block_hold(held[0])
+    trt_block_hold(held[1])
     run_task(task, a, n, work, grain, x, bags, r)
-    if scale is not None:
-        block_drop(scale.storage.block)
-    block_drop(block)
+    block_drop(held[0])
+    block_drop(held[1])
     return 0
 
 
