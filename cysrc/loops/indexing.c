@@ -79,7 +79,11 @@ EACH_OPERATOR(ROW_FUNCTION)
     {                                                                                                                \
         if (sd == (i64)sizeof(T) && ss == (i64)sizeof(T))                                                            \
             memcpy(d, s, n * sizeof(T));                                                                             \
-        else                                                                                                         \
+        else if (sd == (i64)sizeof(T) && ss == 0) {                                                                  \
+            const T v = *(const T *)s;                                                                               \
+            for (i64 i = 0; i < n; i++)                                                                              \
+                ((T *)d)[i] = v;                                                                                     \
+        } else                                                                                                       \
             for (i64 i = 0; i < n; i++)                                                                              \
                 *(T *)(d + i * sd) = *(const T *)(s + i * ss);                                                       \
     }
@@ -190,6 +194,20 @@ static void outer_position(const RowArgs *a, i64 q, char **t, char **d)
         memcpy(to + bytes - N, &tail, N);                                                                            \
     }
 
+/* n rows of `bytes` bytes at the offsets, to places `step` apart. */
+static void gather_contiguous(const char *t, const i64 *offset, char *d, i64 step, i64 n, i64 bytes)
+{
+    if (bytes >= 4 && bytes <= 8)
+        GATHER_PAIRS(4)
+    else if (bytes > 8 && bytes <= 16)
+        GATHER_PAIRS(8)
+    else if (bytes > 16 && bytes <= 32)
+        GATHER_PAIRS(16)
+    else
+        for (i64 i = 0; i < n; i++)
+            memcpy(d + i * step, t + offset[i], bytes);
+}
+
 /* dense <- table for the flattened (outer, m) positions [begin, end). */
 void ISA_NAME(index_gather_rows)(void *context, int64_t begin, int64_t end)
 {
@@ -218,16 +236,7 @@ void ISA_NAME(index_gather_rows)(void *context, int64_t begin, int64_t end)
             default: GATHER_ELEMENTS(w16) break;
             }
         } else if (a->n_inner == 1 && a->inner_table[0] == a->item && a->inner_dense[0] == a->item) {
-            i64 bytes = a->inner_size[0] * a->item;
-            if (bytes >= 4 && bytes <= 8)
-                GATHER_PAIRS(4)
-            else if (bytes > 8 && bytes <= 16)
-                GATHER_PAIRS(8)
-            else if (bytes > 16 && bytes <= 32)
-                GATHER_PAIRS(16)
-            else
-                for (i64 i = 0; i < n; i++)
-                    memcpy(d + i * step, t + offset[i], bytes);
+            gather_contiguous(t, offset, d, step, n, a->inner_size[0] * a->item);
         } else
             for (i64 i = 0; i < n; i++)
                 inner_block(a, f, t + offset[i], d + i * step, 0);
@@ -370,9 +379,66 @@ static const line_fn line_table[PUT_OPS][NUM_DTYPES] = {
     [PUT_MAX] = {max_lines_b8, max_lines_u8, max_lines_i8, max_lines_i16, max_lines_i32, max_lines_i64, max_lines_f16, max_lines_bf16, max_lines_f32, max_lines_f64},
 };
 
+/* Whether neighbouring lines share their indices (an expanded index) and are closer together than the elements of a line: rows of them are then moved as one. */
+static int moves_rows(const LineArgs *a)
+{
+    const int last = a->nd - 1;
+    return a->x[last] == 0 && a->size[last] > 1 && (a->n == 1 || a->t[last] + a->d[last] <= a->ts + a->ds);
+}
+
+static void lines_by_rows(LineArgs *a, i64 begin, i64 end, row_fn f, int to_table)
+{
+    const int last = a->nd - 1;
+    const i64 tj = a->t[last], dj = a->d[last], ts = a->ts, ds = a->ds, xs = a->xs, n = a->n, limit = a->limit, wrap = a->wrap;
+    i64 pos[INDEX_DIMS], q = begin, line = begin, block[INDEX_BLOCK];
+    char *t = a->table, *d = a->dense;
+    const i64 *x = a->index;
+    u64 bad = 0;
+    for (int k = last; k >= 0; k--) {
+        pos[k] = q % a->size[k];
+        q /= a->size[k];
+        t += pos[k] * a->t[k];
+        d += pos[k] * a->d[k];
+        x += pos[k] * a->x[k];
+    }
+    while (line < end) {
+        const i64 run = a->size[last] - pos[last] < end - line ? a->size[last] - pos[last] : end - line;
+        if (to_table)
+            for (i64 i = 0; i < n; i++)
+                f(t + bounded(x + i * xs, limit, wrap, &bad) * ts, tj, d + i * ds, dj, run);
+        else if (tj == a->item && dj == a->item)
+            for (i64 first = 0; first < n; first += INDEX_BLOCK) {
+                const i64 count = n - first < INDEX_BLOCK ? n - first : INDEX_BLOCK;
+                for (i64 i = 0; i < count; i++)
+                    block[i] = bounded(x + (first + i) * xs, limit, wrap, &bad) * ts;
+                gather_contiguous(t, block, d + first * ds, ds, count, run * a->item);
+            }
+        else
+            for (i64 i = 0; i < n; i++)
+                f(d + i * ds, dj, t + bounded(x + i * xs, limit, wrap, &bad) * ts, tj, run);
+        line += run;
+        pos[last] += run;
+        t += run * tj;
+        d += run * dj;
+        for (int k = last; k > 0 && pos[k] == a->size[k]; k--) {
+            t += a->t[k - 1] - a->size[k] * a->t[k];
+            d += a->d[k - 1] - a->size[k] * a->d[k];
+            x += a->x[k - 1] - a->size[k] * a->x[k];
+            pos[k] = 0;
+            pos[k - 1]++;
+        }
+    }
+    if (bad)
+        __atomic_store_n(&a->bad, 1, __ATOMIC_RELAXED);
+}
+
 void ISA_NAME(index_gather_lines)(void *context, int64_t begin, int64_t end)
 {
     LineArgs *a = context;
+    if (moves_rows(a)) {
+        lines_by_rows(a, begin, end, row_table[PUT_SET][a->dtype], 0);
+        return;
+    }
     switch (a->item) {
     case 1: gather_lines_u8(a, begin, end); break;
     case 2: gather_lines_i16(a, begin, end); break;
@@ -385,7 +451,10 @@ void ISA_NAME(index_gather_lines)(void *context, int64_t begin, int64_t end)
 void ISA_NAME(index_scatter_lines)(void *context, int64_t begin, int64_t end)
 {
     LineArgs *a = context;
-    line_table[a->op][a->dtype](a, begin, end);
+    if (moves_rows(a))
+        lines_by_rows(a, begin, end, row_table[a->op][a->dtype], 1);
+    else
+        line_table[a->op][a->dtype](a, begin, end);
 }
 
 /* ---- positions of non-zeros ------------------------------------------------------------------------------------- */

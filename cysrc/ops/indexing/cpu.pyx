@@ -196,15 +196,19 @@ cdef enum:
 cdef int lines(LineArgs* a, TensorBase table, TensorBase dense, TensorBase index, bint gather, str name) except -1:
     cdef int64_t count = 1
     cdef int k, n = a.nd
+    cdef bint rows = n > 0 and a.x[n - 1] == 0 and a.t[n - 1] + a.d[n - 1] <= a.ts + a.ds  # of an expanded index: moved as one
     if a.limit == 0:
         return 1
     for k in range(n):
         count *= a.size[k]
-    if n == 0 or gather and count < FEW_LINES:
-        a.size[n] = a.n if gather else 1
-        a.t[n] = 0
-        a.d[n] = a.ds
-        a.x[n] = a.xs
+    if n == 0 or gather and (num_threads() > 1 if rows else count < FEW_LINES):
+        k = n - 1 if rows else n
+        if rows:
+            a.size[n], a.t[n], a.d[n], a.x[n] = a.size[k], a.t[k], a.d[k], 0
+        a.size[k] = a.n if gather else 1
+        a.t[k] = 0
+        a.d[k] = a.ds
+        a.x[k] = a.xs
         a.nd = n + 1
         if gather:
             count *= a.n

@@ -8,8 +8,8 @@ from tensorrt_lite._C.ops.indexing.getitem import delitem, getitem, setitem
 from tensorrt_lite._C.ops.indexing.masks cimport masked_fill_kernel, masked_part, masked_scatter_kernel, masked_select_backward, masked_select_kernel, masked_zero, nonzero_kernel
 from tensorrt_lite._C.ops.indexing.masks import argwhere, masked_fill, masked_fill_, nonzero
 from tensorrt_lite._C.ops.indexing.rows cimport (
-    NOT_SKIPPED, add_dim, bags_of_ends, begin_write, check_apart, clone_of, dimension_rows, finish_write, first_bad, flat_offsets, flat_rows, gather_from, index64, index_at,
-    number_beside, one_dimensional, scalar_value, scatter_to, span_of, take_flat, vector_index, vector_offsets, write_lines)
+    NOT_SKIPPED, add_dim, bags_of_ends, begin_write, check_apart, clone_of, dimension_rows, finish_write, first_bad, flat_offsets, flat_rows, gather_from, index64, index64_expanded, index_at,
+    number_beside, one_dimensional, scalar_value, scatter_to, span_of, take_flat, vector_index, vector_offsets, without_repeats, write_lines)
 from tensorrt_lite._C.ops.memory cimport memory_of
 from tensorrt_lite._C.steps.indexing cimport PUT_ADD, PUT_MAX, PUT_MIN, PUT_MUL, PUT_SET, RowArgs, SearchArgs, run_bag_gradient, run_bag_sums, run_embed, run_offsets, run_one_hot, run_search
 
@@ -168,14 +168,15 @@ cdef object index_select_backward(object grad, object shape, int64_t dim, object
 
 cdef TensorBase line_index(str name, TensorBase index):
     if index.dtype == I64 or index.dtype == I32 or index.numel == 0:
-        return index64(index)
+        return index64_expanded(index)
     raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
 
 
 cdef int check_lines(str name, TensorBase index, int64_t size, int d) except -1:
-    cdef int64_t bad = first_bad(contiguous_of(index), 0, size)
+    cdef TensorBase named = contiguous_of(without_repeats(index))
+    cdef int64_t bad = first_bad(named, 0, size)
     if bad >= 0:
-        raise RuntimeError(f"index {index_at(index, bad)} is out of bounds for dimension {d} with size {size} ({name})")
+        raise RuntimeError(f"index {index_at(named, bad)} is out of bounds for dimension {d} with size {size} ({name})")
     return 0
 
 
@@ -344,39 +345,63 @@ cdef object neutral_value(TensorBase t, str reduce):
 
 
 cdef TensorBase scatter_reduce_kernel(TensorBase self, int64_t dim, TensorBase index, TensorBase src, object reduce, bint include_self, TensorBase out, int mode):
-    cdef TensorBase r, count, ones, start
-    cdef Scalar one
+    cdef TensorBase r, count = None, start
     if reduce == "min" or reduce == "max":
         reduce = "a" + reduce
     if reduce not in reduction_names:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     if reduction_names[reduce] >= PUT_MIN and category[self.dtype] == CAT_COMPLEX:
         raise NotImplementedError(f"scatter_reduce(): {reduce} is not implemented for '{dtype_text(self.dtype)}', which has no order")
-    one.kind = 1
-    one.i = 1
-    one.d = 1
-    one.im = 0
     r = begin_write("scatter_reduce", self, out, mode)
-    if not include_self and index.numel:
-        start = scalar_value(self, neutral_value(self, reduce), "scatter_reduce")
-        start.wrapped_number = 1
+    if index.numel and (reduce == "mean" or not include_self):
         put_lines("scatter_reduce", r, dim, index, src, CHECK_ONLY, mode)
-        put_lines("scatter_reduce", r, dim, index, start, PUT_SET, mode)
+        count = contributions(r, dim, index, reduce == "mean")
+    if index.numel and not include_self:
+        start = scalar_value(self, neutral_value(self, reduce), "scatter_reduce")
+        if count is not None:
+            masked_fill_kernel(r, <TensorBase>_ops.ne(count, 0), start, None, INPLACE)
+        else:
+            start.wrapped_number = 1
+            put_lines("scatter_reduce", r, dim, index, start, PUT_SET, mode)
     put_lines("scatter_reduce", r, dim, index, src, reduction_names[reduce], mode)
-    if reduce == "mean":
-        count = empty_tensor(r.ndim, r.sizes, r.dtype if category[r.dtype] >= CAT_FLOAT else I64, place_of(r))
-        one.i = 1 if include_self else 0
-        one.d = <double>one.i
-        fill_elements(count, &one)
-        one.i = 1
-        one.d = 1
-        ones = number_beside(count, count.dtype, &one)
-        ones.wrapped_number = 1
-        put_lines("scatter_reduce", count, dim, index, ones, PUT_ADD, FRESH)
-        count = <TensorBase>_ops.masked_fill(count, _ops.eq(count, 0), 1)
+    if reduce == "mean" and index.numel:
+        counted = _ops.add(count, 1) if include_self else _ops.clamp(count, 1)
         start = alias_of(r)
-        copy_elements(r, <TensorBase>(_ops.div(start, count) if category[r.dtype] >= CAT_FLOAT else _ops.div(start, count, rounding_mode="floor")))
+        copy_elements(r, <TensorBase>(_ops.div(start, counted) if category[r.dtype] >= CAT_FLOAT else _ops.div(start, counted, rounding_mode="floor")))
     return finish_write("scatter_reduce", r, out, mode)
+
+
+cdef TensorBase contributions(TensorBase r, int64_t dim, TensorBase index, bint always):
+    """How often index names each element of r, as a tensor that broadcasts to r: of size 1 along the dimensions in which an expanded index is the same for all.
+
+    int64 for integers, float32 for 16-bit floats, which would stop at 256. None where it would be as large as r, unless `always`.
+    """
+    cdef TensorBase table = one_dimensional(r), named = one_dimensional(index64_expanded(index)), count, one
+    cdef int64_t sizes[MAX_DIMS]
+    cdef int64_t places[MAX_DIMS]
+    cdef int64_t numel = 1
+    cdef int d = wrap_dim(dim, r.ndim), k, code = I64
+    cdef Scalar value
+    if category[r.dtype] >= CAT_FLOAT:
+        code = F64 if r.dtype == F64 or r.dtype == C128 else F32
+    for k in range(table.ndim):
+        sizes[k], places[k] = table.sizes[k], named.sizes[k]
+        if k != d and named.strides[k] == 0 and named.sizes[k] == table.sizes[k]:
+            sizes[k] = places[k] = 1
+        numel *= sizes[k]
+    if numel == r.numel and not always:
+        return None
+    count = empty_tensor(table.ndim, sizes, code, place_of(r))
+    value.kind = 1
+    value.i = 0
+    value.d = value.im = 0
+    fill_elements(count, &value)
+    value.i = 1
+    value.d = 1
+    one = number_beside(count, code, &value)
+    one.wrapped_number = 1
+    put_lines("scatter_reduce", count, d, make_view(named, named.ndim, places, named.strides, named.offset), one, PUT_ADD, FRESH)
+    return count if r.ndim else <TensorBase>alias_of(count).reshape(())
 
 
 cdef object scatter_reduce_backward(object grad, object self, int64_t dim, object index, object source, object reduce, bint include_self, object result, bint to_self):

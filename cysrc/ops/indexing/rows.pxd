@@ -28,6 +28,8 @@ cdef inline int64_t index_at(TensorBase index, int64_t i) noexcept:
 cdef TensorBase number_beside(TensorBase like, int dtype, const Scalar* value)
 cdef TensorBase beside(TensorBase t, TensorBase like)
 cdef TensorBase index64(TensorBase index)
+cdef TensorBase without_repeats(TensorBase index)
+cdef TensorBase index64_expanded(TensorBase index)
 cdef int gather_from(RowArgs* r, TensorBase table, TensorBase dense, TensorBase offsets) except -1
 cdef int scatter_to(RowArgs* r, int64_t span, TensorBase table, TensorBase dense, TensorBase offsets, int op) except -1
 cdef int dimension_rows(RowArgs* r, TensorBase table, TensorBase dense, int dim) except -1

@@ -6,7 +6,7 @@ from tensorrt_lite._C.core.args cimport is_number, to_scalar
 from tensorrt_lite._C.core.dispatch cimport INPLACE, OUT, attach
 from tensorrt_lite._C.core.dtype cimport CAT_COMPLEX, I32, I64, ITEM_SIZE, Scalar, category
 from tensorrt_lite._C.core.iterator cimport cast_to, check_internal_overlap, check_no_overlap, contiguous_of, copy_elements, fill_elements
-from tensorrt_lite._C.core.tensor cimport K_CPU, K_WRAPPED, TensorBase, empty_tensor, make_view, number_tensor, place_of, shape_text
+from tensorrt_lite._C.core.tensor cimport K_CPU, K_WRAPPED, MAX_DIMS, TensorBase, empty_tensor, make_view, number_tensor, place_of, shape_text
 from tensorrt_lite._C.core.text cimport dtype_text
 from tensorrt_lite._C.steps.indexing cimport LineArgs, PUT_SET, RowArgs
 from tensorrt_lite._C.ops.support cimport check_number, write_to_out
@@ -40,6 +40,32 @@ cdef TensorBase beside(TensorBase t, TensorBase like):
 cdef TensorBase index64(TensorBase index):
     """A contiguous int64 copy of an index (itself when it is that)."""
     return contiguous_of(cast_to(index, I64))
+
+
+cdef TensorBase without_repeats(TensorBase index):
+    """`index` with one element along the dimensions that it repeats its memory in, as expand() makes them: all that there is to read."""
+    cdef int64_t sizes[MAX_DIMS]
+    cdef int k
+    cdef bint repeats = False
+    for k in range(index.ndim):
+        sizes[k] = index.sizes[k]
+        if sizes[k] > 1 and index.strides[k] == 0:
+            sizes[k] = 1
+            repeats = True
+    return make_view(index, index.ndim, sizes, index.strides, index.offset) if repeats else index
+
+
+cdef TensorBase index64_expanded(TensorBase index):
+    """`index64` that leaves an expanded index expanded: the strides of its repeats stay 0."""
+    cdef TensorBase compact = without_repeats(index), x
+    cdef int64_t strides[MAX_DIMS]
+    cdef int k
+    if compact is index:
+        return index64(index)
+    x = index64(compact)
+    for k in range(index.ndim):
+        strides[k] = x.strides[k] if x.sizes[k] == index.sizes[k] else 0
+    return make_view(x, index.ndim, index.sizes, strides, x.offset)
 
 
 # ---- rows: indices on whole dimensions ------------------------------------------------------------------------------
