@@ -614,14 +614,47 @@ cdef object diagonal_backward(object grad, object shape, int64_t offset, int64_t
 
 
 cdef object unfold_backward(object grad, object shape, int64_t dimension, int64_t size, int64_t step):
-    """Overlapping windows add up: add window by window position."""
-    r = grad.new_zeros(shape)
+    """Windows are cut into pieces of `step` elements: the first pieces of all windows do not overlap, nor do the second ones, so each set is one copy or sum."""
+    cdef int64_t windows, n, first, length
     if not shape:
         return grad.sum_to_size(shape)
     dimension = wrap_dim(dimension, len(shape))
-    windows = grad.shape[dimension]
-    for k in range(size):
-        r = r.index_add(dimension, _ops.arange(windows, device=grad.device) * step + k, grad.select(-1, k))
+    windows, n = grad.shape[dimension], shape[dimension]
+    if not n or not size:
+        return grad.new_zeros(shape)
+    if grad_mode() or (<TensorBase?>grad).keys & K_WRAPPED:
+        return folded(grad, dimension, n, windows, size, step)
+    if size >= step:
+        # the first pieces leave nothing but the end
+        r = grad.new_empty(shape)
+        r.narrow(dimension, windows * step, n - windows * step).zero_() if windows * step < n else None
+    else:
+        r = grad.new_zeros(shape)
+    for first in range(0, size, step):
+        length = min(step, size - first)
+        piece = grad.narrow(-1, first, length)
+        # of the last window's first piece only what is in reach: size may be less than step
+        place = r.narrow(dimension, first, (windows - 1) * step + length).unfold(dimension, length, step)
+        if first:
+            place.add_(piece)
+        else:
+            place.copy_(piece)
+    return r
+
+
+cdef object folded(object grad, int64_t dimension, int64_t n, int64_t windows, int64_t size, int64_t step):
+    """unfold_backward by operators that make their results: derivatives and batches of it."""
+    cdef int64_t first, length
+    cdef object r = None
+    pad = [0, 0] * (grad.dim() - 2 - dimension)
+    for first in range(0, size, step):
+        length = min(step, size - first)
+        piece = grad.narrow(-1, first, length)
+        if length < step:
+            piece = _ops.constant_pad_nd(piece, [0, step - length])
+        piece = piece.movedim(-1, dimension + 1).flatten(dimension, dimension + 1)
+        piece = _ops.constant_pad_nd(piece, pad + [first, n - first - windows * step])
+        r = piece if r is None else r + piece
     return r
 
 
