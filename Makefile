@@ -18,7 +18,7 @@ export TENSORRT_LITE_NATIVE
 SOURCES := pyproject.toml $(wildcard setup.py MANIFEST.in) \
 	$(shell find tensorrt_lite cysrc cuda_src tools -type f -not -path '*/__pycache__/*' 2>/dev/null)
 
-TREE_TESTS := tests/test_arrows.py tests/test_census.py tests/test_contributing.py tests/test_declarations.py tests/test_docs.py tests/test_lesser_forms.py \
+TREE_TESTS := tests/test_arrows.py tests/test_census.py tests/test_contributing.py tests/test_declarations.py tests/test_docs.py tests/test_help.py tests/test_lesser_forms.py \
 	tests/test_missing_names.py tests/test_names.py tests/test_overrides_census.py tests/test_readme.py tests/test_stubs.py tests/core/test_state.py \
 	tests/dispatch/test_nothing_skips_the_dispatcher.py tests/dispatch/test_one_dispatcher.py tests/loops/test_sets.py tests/cuda/test_scalar_math.py \
 	tests/core/test_safety_threads.py::test_kernels_that_give_up_the_gil_hold_their_memory

@@ -172,8 +172,11 @@ def path_of(function: Any) -> str:
 
 
 def documentation_of(function: Any) -> str | None:
-    """The docstring of a public function: its row's, or that of its body."""
-    found = find(path_of(function))
+    """The docstring of a public function: its row's, or that of its body, with the parameters and an example."""
+    from tensorrt_lite._help import described
+
+    path = path_of(function)
+    found = find(path)
     if found is None:
         symbol = function.__name__.strip("_")
         operator = _by_symbol().get(symbol) or _by_symbol().get(symbol[1:], "")
@@ -190,12 +193,12 @@ def documentation_of(function: Any) -> str | None:
     elif form == INPLACE:
         head = _in_place(row.name, row)
     if not text:
-        return head or None
+        return described(head, function, path, row) if head else None
     if name != row.name and name.rstrip("_") in row.aliases and not head:
         head = f"The same as {row.name}()."
     if own and hasattr(function, "__objclass__"):
         text = re.sub(r"\binput\b", "self", text)
-    return f"{head}\n\n{text}" if head else text
+    return described(f"{head}\n\n{text}" if head else text, function, path, row)
 
 
 def _in_place(base: str, row: Declaration) -> str:

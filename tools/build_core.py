@@ -26,6 +26,7 @@ from pathlib import Path
 
 from tools.codegen.declarations import declarations_source, loops_source, public_source
 from tools.codegen.generate import generate
+from tools.codegen.help import help_source
 from tools.codegen.schema import DeclarationError, families, load
 from tools.codegen.stubs import write_documentation
 from tools.core_sources import core_sources_digest
@@ -495,6 +496,7 @@ class Builder:
         shutil.copyfile(ROOT / "docs" / "gaps.md", self.target / "gaps.md")  # for `tensorrt-lite missing`
         (self.target / "declarations.py").write_text(declarations_source(self.operators))
         (self.target / "declared_loops.py").write_text(loops_source(self.operators))
+        (self.target / "help.json").write_text(help_source(ROOT / "cysrc" / "ops", self.operators), encoding="utf-8")
         shutil.copyfile(ROOT / "tools" / "codegen" / "expression.py", self.target / "expression.py")
         bundled = self.target / "libgomp.so.1"
         bundled.unlink(missing_ok=True)

@@ -505,7 +505,8 @@ cdef class PublicFunction:
 
 
 cdef class method_descriptor(PublicFunction):
-    """A public method; `help` shows the type's name, which is that of Python's own methods of built-in classes."""
+    """A method of tensors: `x.sum(dim=1)`, or `Tensor.sum(x, dim=1)`. help() of a method lists its parameters and shows an example."""
+    # `help` shows the type's name, which is that of Python's own methods of built-in classes.
 
     @property
     def __doc__(self):                       # a type's own text would stand before an inherited property

@@ -1,8 +1,17 @@
-"""torch.nn.functional's names: compositions from the `_functional` package, compiled operators by re-export.
+"""Functions of neural networks: convolutions, pooling, activations, normalization, losses, attention, embeddings and dropout.
 
-A compiled operator is bound on first use (module `__getattr__`), after which it is an ordinary global: no wrapper
-stands between a call and its entry, and importing this module does not touch the operator table.
+Each takes its weights as arguments and keeps no state. The classes of `nn` have the same functions as layers, which own
+their weights. Names, arguments and results are those of torch.nn.functional.
+
+>>> import tensorrt_lite as trt
+>>> x, weight = trt.tensor([[1.0, -2.0]]), trt.tensor([[3.0, 1.0]])
+>>> trt.nn.functional.relu(trt.nn.functional.linear(x, weight))
+tensor([[1.]])
 """
+
+# Compositions come from the `_functional` package, compiled operators by re-export. A compiled operator is bound on first
+# use (module `__getattr__`), after which it is an ordinary global: no wrapper stands between a call and its entry, and
+# importing this module does not touch the operator table.
 
 from __future__ import annotations
 

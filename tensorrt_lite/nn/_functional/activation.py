@@ -107,12 +107,30 @@ def softsign(input: Any) -> Tensor:
 
 
 def tanh(input: Any) -> Tensor:
-    """tanh(x)."""
+    """tanh(x).
+
+    Parameters:
+        input (Tensor): any shape, (*)
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.nn.functional.tanh(trt.tensor([-1.0, 0.0, 1.0]))
+        tensor([-0.7616,  0.0000,  0.7616])
+    """
     return input.tanh()
 
 
 def sigmoid(input: Any) -> Tensor:
-    """1 / (1 + exp(-x))."""
+    """1 / (1 + exp(-x)).
+
+    Parameters:
+        input (Tensor): any shape, (*)
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.nn.functional.sigmoid(trt.tensor([-1.0, 0.0, 1.0]))
+        tensor([0.2689, 0.5000, 0.7311])
+    """
     return input.sigmoid()
 
 

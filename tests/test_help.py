@@ -1,0 +1,92 @@
+"""help() of every public function lists its parameters, says what each means, and shows an example that prints what it says, in PyTorch too."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+import re
+import warnings
+from collections import defaultdict
+from operator import attrgetter
+
+import pytest
+
+from tensorrt_lite import _help
+from tensorrt_lite._C.core.overrides import PublicFunction
+from tensorrt_lite._declarations import find, path_of
+from tools import census
+
+FUNCTIONS = {path: f for path, f in census.public_functions().items() if find(path) is not None and isinstance(f, PublicFunction)}
+FAMILIES = defaultdict(list)
+for _path in FUNCTIONS:
+    FAMILIES[find(_path)[0].family].append(_path)
+
+
+# Functions that raise on the CPU, as in PyTorch.
+RAISE = {"nn.functional.scaled_grouped_mm"}
+# Functions that raise in PyTorch for what the example shows.
+OURS = {"indices_copy"}
+
+
+def failures(text: str, name: str) -> str:
+    """What doctest has to say against the examples of a docstring."""
+    report: list[str] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # deprecated functions warn
+        doctest.DocTestRunner(verbose=False).run(doctest.DocTestParser().get_doctest(text, {}, name, None, 0), out=report.append)
+    return "".join(report)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_parameter_is_described(family: str) -> None:
+    missing = []
+    for path in FAMILIES[family]:
+        _, _, listed = FUNCTIONS[path].__doc__.partition("Parameters:\n")
+        for p in inspect.signature(FUNCTIONS[path]).parameters.values():
+            if p.name == "self" and path.startswith("Tensor."):
+                continue
+            line = re.search(rf"^    \**{p.name}(?: \((?P<facts>.*?)\))?: \S", re.sub(r"\n {8}", " ", listed), re.M)
+            if line is None or p.default is not inspect.Parameter.empty and "default " not in (line["facts"] or ""):
+                missing.append(f"{path}: {p.name}")
+    assert missing == []
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_function_shows_an_example_of_its_form(family: str) -> None:
+    wrong = []
+    for path in FAMILIES[family]:
+        examples = doctest.DocTestParser().get_examples(FUNCTIONS[path].__doc__)
+        call = rf"\.{path.rpartition('.')[2]}\("
+        if path in RAISE:
+            continue
+        if not any(re.search(call, e.source) for e in examples[1:]) or not any(e.want for e in examples) or not 2 <= len(examples) <= 6:
+            wrong.append(path)
+    assert wrong == []
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_examples_print_what_they_say(family: str) -> None:
+    assert "".join(failures(FUNCTIONS[path].__doc__, path) for path in FAMILIES[family]) == ""
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_examples_print_the_same_in_pytorch(family: str) -> None:
+    torch = pytest.importorskip("torch")
+    said = ""
+    for path in FAMILIES[family]:
+        space, _, name = path_of(FUNCTIONS[path]).rpartition(".")
+        if path not in OURS and hasattr(attrgetter(space)(torch) if space else torch, name):
+            said += failures(FUNCTIONS[path].__doc__.replace(_help.IMPORT, ">>> import torch as trt\n"), path)
+    assert said == ""
+
+
+def test_every_description_is_shown_somewhere() -> None:
+    """A parameter that was renamed or went leaves none behind."""
+    texts, shown = _help._texts(), set()
+    for path, function in FUNCTIONS.items():
+        row = find(path)[0]
+        for parameter in inspect.signature(function).parameters:
+            shown.add(_help.source(row, *_help.names(function, parameter)))
+    written = {("parameters", "", name) for name in texts["parameters"]}
+    written |= {(kind, of, name) for kind in ("families", "functions") for of, said in texts[kind].items() for name in said if name != "example"}
+    assert sorted(written - shown) == []
