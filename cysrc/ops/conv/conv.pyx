@@ -11,6 +11,7 @@ from tensorrt_lite._C.core.allocator cimport block_alloc
 from tensorrt_lite._C.core.device import channels_last
 from tensorrt_lite._C.ops.conv.gemm cimport BY_KERNELS, gemm_pass, gemm_way, rows_pass, takes_rows
 from tensorrt_lite._C.ops.conv.kernels cimport CONV_FORWARD, CONV_INPUT, CONV_WEIGHT, conv_kernels, conv_problem, conv_work
+from tensorrt_lite._C.ops.conv.pairs cimport pairs_kernels, takes_pairs
 from tensorrt_lite._C.ops.conv.tiles cimport takes_tiles, tiles_pass
 from tensorrt_lite._C.ops.conv.problem cimport ConvProblem
 from tensorrt_lite._C.steps.conv cimport run_convolve, set_convolve
@@ -132,7 +133,8 @@ cdef void make_plan(Plan* p, const ConvProblem* c) noexcept:
 # ---- two dimensions ------------------------------------------------------------------------------------------------
 
 cdef int run_planes(int what, Plan* p, TensorBase a, TensorBase b, TensorBase bias, TensorBase out, bint last) except -1:
-    """One call of the raw kernels; a, b and out have the memory order of p.s, NCHW or channels_last, float32 or float64.
+    """One call of the raw kernels; a, b and out have the memory order of p.s, NCHW or channels_last, float32 or float64; bfloat16 (with a bias of float32)
+    goes to those of pairs.
 
     forward: a = x, b = w; input: a = dy, b = w; weight: a = dy, b = x."""
     cdef ConvRun r
@@ -141,7 +143,7 @@ cdef int run_planes(int what, Plan* p, TensorBase a, TensorBase b, TensorBase bi
     cdef int threads = num_threads()
     cdef trt_block* scratch
     cdef trt_block* held[4]
-    r.kernels = &TABLE[out.dtype == F64]
+    r.kernels = pairs_kernels() if out.dtype == BF16 else &TABLE[out.dtype == F64]
     r.work.s = p.s
     r.work.direction = what
     r.work.a = data_of(a)
@@ -487,7 +489,7 @@ cdef int run_float(int what, Plan* p, bint last, TensorBase a, TensorBase b, Ten
 
 
 cdef int run_real(int what, Plan* p, bint last, TensorBase a, TensorBase b, TensorBase bias, TensorBase out) except -1:
-    """float32 and float64; last: out lies in channels_last. Volumes are computed contiguous."""
+    """float32, float64 and, with a bias of float32, bfloat16 by pairs; last: out lies in channels_last. Volumes are computed contiguous."""
     cdef TensorBase to = out
     last = last and p.n == 2
     if not last and not out.contiguous and not (p.n == 3 and what == CONV_FORWARD):
@@ -609,6 +611,9 @@ cdef int convolve_cpu(int what, const ConvProblem* problem, bint last, TensorBas
     if flattens(problem, &flat):
         outer = is_flat(problem, 0)
         return convolve_cpu(what, &flat, last, flattened(a, outer, last), flattened(b, outer, last), bias, flattened(out, outer, last))
+    if takes_pairs(what, problem, code, last):
+        make_plan(p, problem)
+        return run_real(what, p, last, a, b, None if bias is None else cast_to(bias, F32), out)
     way = BY_KERNELS if last else gemm_way(what, problem, code)
     if way != BY_KERNELS:
         return gemm_pass(TABLE, way, what, problem, a, b, bias, out)

@@ -39,6 +39,7 @@ cdef struct PackedGemm:
     bint by_items               # threads take whole items of the batch
 
 cdef bint bf16_by_tiles() except -1
+cdef bint bf16_by_pairs() except -1
 cdef bint lowers_precision(int64_t m, int64_t n, int64_t k) noexcept   # whether AMX's tiles multiply such matrices of float32, as set_float32_matmul_precision allows
 cdef void packed_operands(PackedGemm* p, const Mat* a, const Mat* b, const Mat* c, const Mat* d) noexcept nogil
 cdef int packed_begin(PackedGemm* p, int dtype) except -1

@@ -78,6 +78,12 @@ cdef bint bf16_by_tiles() except -1:
     return kernel_of[GEMM_BF16] == GEMM_BF16_TILES
 
 
+cdef bint bf16_by_pairs() except -1:
+    """Whether AVX512-BF16 does, and AMX doesn't."""
+    choose_kernels()
+    return kernel_of[GEMM_BF16] == GEMM_BF16_PAIRS
+
+
 cdef bint lowers_precision(int64_t m, int64_t n, int64_t k) noexcept:
     return lower_f32_kernel >= 0 and m >= LOWER_SIDE and n >= LOWER_SIDE and k >= LOWER_DEPTH and m * n * k >= LOWER_WORK and bf16_by_tiles()
 
