@@ -133,7 +133,7 @@ cdef int resample(TensorBase x, TensorBase y, int kind, object scales, bint alig
     for k in range(n):
         scale = 0.0 if scales is None or scales[k] is None else scales[k]
         axes.append((kind, align_corners, antialias, x.dtype == F64, scale, (y if transposed else x).sizes[2 + k], (x if transposed else y).sizes[2 + k], transposed))
-    p.x, p.y, p.numel, p.inner = data_of(x), data_of(y), y.numel, 1 if y.contiguous else x.sizes[1]
+    p.x, p.y, p.numel, p.inner = data_of(x), data_of(y), y.numel, 1 if x.contiguous and y.contiguous else x.sizes[1]
     for k in range(3):
         d = k - 3 + x.ndim
         p.sources[k], p.out[k] = x.sizes[d] if d >= 2 else 1, y.sizes[d] if d >= 2 else 1

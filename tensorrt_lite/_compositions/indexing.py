@@ -137,7 +137,8 @@ def renorm(input: Any, p: Any, dim: Any, maxnorm: Any, *, out: Any = None) -> Te
     half = x.is_floating_point() and x.element_size() == 2
     norms = _ops.linalg_vector_norm(x, power, [k for k in range(x.dim()) if k != d], True, dtype=_float32 if half else None)
     factor = _ops.where(norms > most, most / (norms + 1e-7), _ops.ones_like(norms))
-    return _ops.mul(x, factor.to(x.dtype) if half else factor, out=out)
+    r = _ops.mul(x, factor.to(x.dtype) if half else factor, out=out)
+    return r if out is not None else r.contiguous()
 
 
 def renorm_(self: Any, p: Any, dim: Any, maxnorm: Any) -> Tensor:

@@ -8,7 +8,7 @@ from tensorrt_lite._C.core.dispatch import is_grad_enabled
 from tensorrt_lite._C.core.dtype import _dtype_by_name
 from tensorrt_lite._C.core.python_key import is_transformed
 from tensorrt_lite._C.core.tensor import TensorBase
-from tensorrt_lite._C.ops.joining import _interleave_index
+from tensorrt_lite._C.ops.joining import _in_format_of, _interleave_index
 from tensorrt_lite._C.ops.support import (
     deliver_result,
     dims_argument,
@@ -477,7 +477,8 @@ def pixel_shuffle(input: Any, upscale_factor: Any) -> Tensor:
         return input.clone()
     k = len(lead)
     blocks = input.reshape(*lead, channels // (r * r), r, r, height, width)
-    return blocks.permute([*range(k), k, k + 3, k + 1, k + 4, k + 2]).reshape(*lead, channels // (r * r), height * r, width * r)
+    shuffled = blocks.permute([*range(k), k, k + 3, k + 1, k + 4, k + 2]).reshape(*lead, channels // (r * r), height * r, width * r)
+    return _in_format_of(shuffled, input)  # type: ignore[no-any-return]
 
 
 def pixel_unshuffle(input: Any, downscale_factor: Any) -> Tensor:
@@ -497,7 +498,8 @@ def pixel_unshuffle(input: Any, downscale_factor: Any) -> Tensor:
         return input.clone()
     k = len(lead)
     blocks = input.reshape(*lead, channels, height // r, r, width // r, r)
-    return blocks.permute([*range(k), k, k + 2, k + 4, k + 1, k + 3]).reshape(*lead, channels * r * r, height // r, width // r)
+    gathered = blocks.permute([*range(k), k, k + 2, k + 4, k + 1, k + 3]).reshape(*lead, channels * r * r, height // r, width // r)
+    return _in_format_of(gathered, input)  # type: ignore[no-any-return]
 
 
 def channel_shuffle(input: Any, groups: Any) -> Tensor:
@@ -509,7 +511,9 @@ def channel_shuffle(input: Any, groups: Any) -> Tensor:
         raise RuntimeError(f"Number of groups to divide channels in must be positive. Value of groups:{groups}")
     if x.size(1) % groups:
         raise RuntimeError(f"Number of channels must be divisible by groups. Got {x.size(1)} channels and {groups} groups.")
-    return x.reshape(x.size(0), groups, x.size(1) // groups, -1).transpose(1, 2).reshape(x.shape) if x.numel() else x.clone()
+    if not x.numel() or groups in (1, x.size(1)):
+        return _in_format_of(x.clone(memory_format=contiguous_format), x)  # type: ignore[no-any-return]
+    return _in_format_of(x.reshape(x.size(0), groups, x.size(1) // groups, -1).transpose(1, 2).reshape(x.shape), x)  # type: ignore[no-any-return]
 
 
 def native_channel_shuffle(input: Any, groups: Any) -> Tensor:

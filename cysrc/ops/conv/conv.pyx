@@ -8,7 +8,7 @@
 from tensorrt_lite._C.core.hints import hinted
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.core.allocator cimport block_alloc
-from tensorrt_lite._C.core.device import channels_last
+from tensorrt_lite._C.core.memory_format cimport dense_in_format, empty_in_format, in_format, suggests_last
 from tensorrt_lite._C.ops.conv.gemm cimport BY_KERNELS, gemm_pass, gemm_way, rows_pass, takes_rows
 from tensorrt_lite._C.ops.conv.kernels cimport CONV_FORWARD, CONV_INPUT, CONV_WEIGHT, conv_kernels, conv_problem, conv_work
 from tensorrt_lite._C.ops.conv.pairs cimport pairs_kernels, takes_pairs
@@ -224,7 +224,7 @@ cdef TensorBase flattened(TensorBase t, bint outer, bint last):
     """A volume or its weight, contiguous or channels_last, as an image: depth and height are one with `outer`, else height and width."""
     cdef int64_t sizes[4]
     cdef int64_t strides[4]
-    t = in_order(t, last)
+    t = dense_in_format(t, last)
     sizes[0], sizes[1] = t.sizes[0], t.sizes[1]
     sizes[2] = t.sizes[2] * t.sizes[3] if outer else t.sizes[2]
     sizes[3] = t.sizes[4] if outer else t.sizes[3] * t.sizes[4]
@@ -454,28 +454,8 @@ cdef bint is_short(const Plan* p) noexcept:
 
 
 cdef bint wants_last(TensorBase a, TensorBase b) noexcept:
-    """Whether one of two images or weights is channels_last and not contiguous too: then the result is channels_last."""
-    if a.ndim == 4:
-        return (is_channels_last(a) and not a.contiguous) or (is_channels_last(b) and not b.contiguous)
-    return a.ndim == 5 and ((is_channels_last_3d(a) and not a.contiguous) or (is_channels_last_3d(b) and not b.contiguous))
-
-
-cdef TensorBase empty_last(int ndim, const int64_t* sizes, int dtype, int place):
-    cdef int64_t strides[5]
-    channels_last_strides(ndim, sizes, strides)
-    return empty_strided_tensor(ndim, sizes, strides, dtype, place)
-
-
-cdef TensorBase in_order(TensorBase t, bint last):
-    """t in memory order NCHW or NHWC: itself, or a copy."""
-    cdef TensorBase r
-    if not last:
-        return contiguous_of(t)
-    if is_channels_last(t) or t.ndim == 5 and is_channels_last_3d(t):
-        return t
-    r = empty_last(t.ndim, t.sizes, t.dtype, place_of(t))
-    copy_elements(r, t)
-    return r
+    """Whether one of two images or weights is channels_last: then the result is."""
+    return suggests_last(a) or suggests_last(b)
 
 
 cdef int run_float(int what, Plan* p, bint last, TensorBase a, TensorBase b, TensorBase bias, TensorBase out) except -1:
@@ -494,8 +474,8 @@ cdef int run_real(int what, Plan* p, bint last, TensorBase a, TensorBase b, Tens
     last = last and p.n == 2
     if not last and not out.contiguous and not (p.n == 3 and what == CONV_FORWARD):
         to = empty_tensor(out.ndim, out.sizes, out.dtype, DEV_CPU)
-    a = in_order(a, last)
-    b = in_order(b, last)
+    a = dense_in_format(a, last)
+    b = dense_in_format(b, last)
     if bias is not None:
         bias = contiguous_of(bias)
     if p.n < 3:
@@ -618,7 +598,7 @@ cdef int convolve_cpu(int what, const ConvProblem* problem, bint last, TensorBas
     if way != BY_KERNELS:
         return gemm_pass(TABLE, way, what, problem, a, b, bias, out)
     if last and takes_rows(problem, code):
-        return rows_pass(TABLE, what, problem, in_order(a, True), in_order(b, True), bias, out)
+        return rows_pass(TABLE, what, problem, dense_in_format(a, True), dense_in_format(b, True), bias, out)
     if takes_tiles(what, problem, code):
         return tiles_pass(what, problem, last, a, b, bias, out)
     make_plan(p, problem)
@@ -655,7 +635,7 @@ cdef TensorBase run(int what, const ConvProblem* p, TensorBase a, TensorBase b, 
         raise NotImplementedError("\"convolution\" not implemented for 'Bool'")
     if product(ndim, sizes) == 0 or a.numel == 0 or b.numel == 0:
         return without_work(ndim, sizes, a, bias)
-    out = empty_last(ndim, sizes, a.dtype, place_of(a)) if last else empty_tensor(ndim, sizes, a.dtype, place_of(a))
+    out = empty_in_format(ndim, sizes, a.dtype, place_of(a), last)
     run_convolve(a.device_type, what, p, last, a, b, bias, out)
     return out
 
@@ -751,12 +731,9 @@ cdef object conjugated(object x):
     return x.conj() if is_complex_type((<TensorBase>x).dtype) else x
 
 
-cdef object in_format(object r, object input, object weight):
+cdef object formatted(object r, object input, object weight):
     """A gradient in channels_last when the input or the weight was, whatever the layout of the cotangent."""
-    cdef TensorBase g = r, a = input, b = weight
-    if g.ndim != 4 or is_channels_last(g) or not wants_last(a, b):
-        return r
-    return _ops.contiguous(r, memory_format=channels_last)
+    return in_format(r, wants_last(input, weight))
 
 
 cdef object cropped(object r, object shape):

@@ -112,6 +112,13 @@ cdef TensorBase index_copy_kernel(TensorBase self, int64_t dim, TensorBase index
     return finish_write("index_copy", r, out, mode)
 
 
+cdef TensorBase copy_in_order(TensorBase self):
+    """A copy with the order of dimensions in memory that self has."""
+    cdef TensorBase r = empty_like_tensor(self, self.dtype)
+    copy_elements(r, self)
+    return r
+
+
 cdef TensorBase index_fill_kernel(TensorBase self, int64_t dim, TensorBase index, object value, TensorBase out, int mode):
     cdef int d = wrap_dim(dim, self.ndim), k
     cdef TensorBase i64, r, t, v = scalar_value(self, value, "index_fill_")
@@ -119,7 +126,7 @@ cdef TensorBase index_fill_kernel(TensorBase self, int64_t dim, TensorBase index
     if index.dtype != I64:
         raise IndexError("index_fill_(): Expected dtype int64 for index.")
     i64 = vector_index("index_fill_", index)
-    r = begin_write("index_fill", self, out, mode)
+    r = copy_in_order(self) if mode == FRESH else begin_write("index_fill", self, out, mode)
     t = one_dimensional(r)
     for k in range(t.ndim):
         zeros[k] = 0
@@ -714,13 +721,51 @@ cdef int index_rows(RowArgs* r, TensorBase self, list indices, IndexShape* s, Te
     return 0
 
 
+cdef TensorBase index_result(TensorBase self, list indices, IndexShape* s):
+    """An empty result. Its dimensions that are not indexed have the order in memory that they have in self."""
+    cdef int64_t source[MAX_DIMS]
+    cdef int64_t strides[MAX_DIMS]
+    cdef int order[MAX_DIMS]
+    cdef int64_t n = 1
+    cdef int d, j = 0, i, k
+    cdef bint descending = True
+    if self.contiguous:
+        return empty_tensor(s.ndim, s.result, self.dtype, place_of(self))
+    for d in range(s.ndim):
+        source[d] = 0             # of indexed dimensions, which keep their place
+        order[d] = d
+    for d in range(self.ndim):
+        if j == s.before:
+            j += s.n
+        if d < len(indices) and indices[d] is not None:
+            continue
+        source[j] = self.strides[d] if self.sizes[d] > 1 else 0
+        j += 1
+    for i in range(1, s.ndim):
+        k = i
+        for j in range(i - 1, -1, -1):
+            if source[order[j]] == 0 or source[order[k]] == 0:
+                continue
+            if source[order[j]] >= source[order[k]]:
+                break
+            order[j], order[k] = order[k], order[j]
+            k = j
+            descending = False
+    if descending:
+        return empty_tensor(s.ndim, s.result, self.dtype, place_of(self))
+    for i in range(s.ndim - 1, -1, -1):
+        strides[order[i]] = n
+        n *= max(s.result[order[i]], <int64_t>1)
+    return empty_strided_tensor(s.ndim, s.result, strides, self.dtype, place_of(self))
+
+
 cdef TensorBase index_kernel(TensorBase self, list indices):
     cdef list full = expand_masks(self, indices)
     cdef IndexShape s
     cdef RowArgs r
     cdef TensorBase result, offsets
     index_shape(self, full, &s)
-    result = empty_tensor(s.ndim, s.result, self.dtype, place_of(self))
+    result = index_result(self, full, &s)
     offsets = index_offsets(self, full, &s)
     if result.numel == 0:
         return result  # the indices may be out of bounds then, as in PyTorch
@@ -762,7 +807,7 @@ cdef TensorBase index_put_kernel(TensorBase self, list indices, TensorBase value
             strides[k - j] = 0 if values.sizes[k] == 1 else values.strides[k]
             continue
         raise RuntimeError(f"shape mismatch: value tensor of shape {shape_text(values)} cannot be broadcast to indexing result of shape {sizes_text(s.ndim, s.result)}")
-    target = self if mode == INPLACE else clone_of(self)
+    target = self if mode == INPLACE else copy_in_order(self)
     offsets = index_offsets(target, full, &s)
     dense = make_view(values, s.ndim, s.result, strides, values.offset)
     if dense.numel == 0:

@@ -65,8 +65,6 @@ cdef TensorBase masked_fill_kernel(TensorBase self, TensorBase mask, TensorBase 
         check_internal_overlap("masked_fill", self)
         check_no_overlap("masked_fill_", self, mask, True)
         r = self
-    elif same_shape_as(self, ndim, shape):
-        r = empty_like_tensor(self, self.dtype)
     else:
         r = empty_tensor(ndim, shape, self.dtype, place_of(self))
     if r.numel:

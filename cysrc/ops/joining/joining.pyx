@@ -2,6 +2,7 @@
 # What writes elements are steps: cpu.pyx has the CPU's, cysrc/cuda/indexing.pyx CUDA's.
 from tensorrt_lite._C.core.hints import hinted
 from tensorrt_lite._C.autograd.autocast cimport autocasting, cast_operand
+from tensorrt_lite._C.core.memory_format cimport empty_in_format, in_format, kept_format, suggests_last
 from tensorrt_lite._C.ops.joining import cpu as _cpu_steps
 from tensorrt_lite._C.steps.joining cimport PIECE_CONSTANT, PieceArgs
 from tensorrt_lite._C.ops.joining.parts cimport ANY_PARTS, CHANNELS_LAST_PARTS, CONTIGUOUS_PARTS, is_nothing
@@ -25,10 +26,9 @@ cdef int common_type(list tensors) except -1:
 cdef TensorBase cat_kernel(list tensors, int64_t dim, TensorBase out, int mode):
     cdef TensorBase first = None, t, r
     cdef int64_t sizes[MAX_DIMS]
-    cdef int64_t strides[MAX_DIMS]
     cdef int64_t total = 0
     cdef int d, k, i = 0, code
-    cdef bint direct = True, channels_last = True
+    cdef bint direct = True, channels_last = True, dense = True      # dense: channels_last parts without gaps, of one type
     if not tensors:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
     for x in tensors:
@@ -62,8 +62,9 @@ cdef TensorBase cat_kernel(list tensors, int64_t dim, TensorBase out, int mode):
             total += t.sizes[d]
             if t.dtype != code or not t.contiguous:
                 direct = False
-            if channels_last and (t.dtype != code or t.contiguous or not (is_channels_last(t) or is_channels_last_3d(t))):
-                channels_last = False
+            if channels_last:
+                channels_last = suggests_last(t)
+                dense = dense and t.dtype == code and (is_channels_last(t) or is_channels_last_3d(t))
         else:
             channels_last = False
         i += 1
@@ -71,8 +72,7 @@ cdef TensorBase cat_kernel(list tensors, int64_t dim, TensorBase out, int mode):
         sizes[k] = first.sizes[k]
     sizes[d] = total
     if channels_last:
-        channels_last_strides(first.ndim, sizes, strides)
-        r = empty_strided_tensor(first.ndim, sizes, strides, code, place_of(first))
+        r = empty_in_format(first.ndim, sizes, code, place_of(first), True)
     else:
         if mode == OUT and out.dtype == code and direct and fits_as_it_is(out, first.ndim, sizes):
             prepare_out("cat", out, first.ndim, sizes, code, mode)
@@ -81,7 +81,7 @@ cdef TensorBase cat_kernel(list tensors, int64_t dim, TensorBase out, int mode):
             r = out
         else:
             r = empty_tensor(first.ndim, sizes, code, place_of(first))
-    run_join(r.device_type, r, tensors, d, False, CHANNELS_LAST_PARTS if channels_last else CONTIGUOUS_PARTS if direct and r.contiguous else ANY_PARTS)
+    run_join(r.device_type, r, tensors, d, False, (CHANNELS_LAST_PARTS if dense else ANY_PARTS) if channels_last else CONTIGUOUS_PARTS if direct and r.contiguous else ANY_PARTS)
     return joined("cat", r, out, mode)
 
 
@@ -166,19 +166,38 @@ cdef object stack_of(object tensors, object dim, object out, bint inplace):
     return join("stack", tensors, dim, out, True)
 
 
+cdef TensorBase stacked_last(TensorBase first, int d, int64_t count, int dtype):
+    """An empty stack of channels_last tensors: what they are joined to along d, that dimension split."""
+    cdef int64_t sizes[6]
+    cdef int64_t strides[6]
+    cdef int64_t joined_sizes[5]
+    cdef int k
+    cdef TensorBase whole
+    for k in range(first.ndim):
+        joined_sizes[k] = first.sizes[k] * (count if k == d else 1)
+    whole = empty_in_format(first.ndim, joined_sizes, dtype, place_of(first), True)
+    for k in range(first.ndim + 1):
+        sizes[k] = first.sizes[k] if k < d else count if k == d else first.sizes[k - 1]
+        strides[k] = whole.strides[k] if k < d else whole.strides[k - 1]
+    strides[d] = whole.strides[d] * first.sizes[d]
+    return make_view(whole, first.ndim + 1, sizes, strides, whole.offset)
+
+
 cdef TensorBase stack_kernel(list tensors, int64_t dim, TensorBase out, int mode):
     cdef TensorBase first, t, r
     cdef int64_t sizes[MAX_DIMS + 1]
     cdef int d, k, i = 0
-    cdef bint direct = True
+    cdef bint direct = True, last
     if not tensors:
         raise RuntimeError("stack expects a non-empty TensorList")
     first = <TensorBase>tensors[0]
     if first.ndim == MAX_DIMS:
         raise RuntimeError(f"stack: a tensor has at most {MAX_DIMS} dimensions")
     d = wrap_dim(dim, first.ndim + 1)
+    last = d < first.ndim
     for x in tensors:
         t = <TensorBase>x
+        last = last and suggests_last(t)
         if not same_sizes(t, first):
             raise hinted("stack", RuntimeError(f"stack expects each tensor to be equal size, but got {shape_text(first)} at entry 0 and {shape_text(t)} at entry {i}"))
         if t.dtype != first.dtype or not t.contiguous:
@@ -192,6 +211,8 @@ cdef TensorBase stack_kernel(list tensors, int64_t dim, TensorBase out, int mode
         for x in tensors:
             check_no_overlap("stack", out, <TensorBase>x, False)
         r = out
+    if r is None and last:
+        r = stacked_last(first, d, len(tensors), common_type(tensors))
     if r is None:
         r = empty_tensor(first.ndim + 1, sizes, common_type(tensors), place_of(first))
     run_join(r.device_type, r, tensors, d, True, CONTIGUOUS_PARTS if direct and r.contiguous else ANY_PARTS)
@@ -347,7 +368,7 @@ def flip(input, *positions, dims=None):
 cdef TensorBase roll_kernel(TensorBase self, const Dims* shifts, const Dims* dims):
     cdef int64_t shift[MAX_DIMS]
     cdef PieceArgs given
-    cdef TensorBase r = empty_like_tensor(self, self.dtype)
+    cdef TensorBase r = empty_in_format(self.ndim, self.sizes, self.dtype, place_of(self), suggests_last(self))
     cdef int k, d
     if shifts.n != dims.n:
         raise RuntimeError(f"shifts and dimensions must align. shifts: {shifts.n}, dims:{dims.n}")
@@ -397,12 +418,8 @@ cdef dict margin_kinds = {"reflect": REFLECT, "replicate": REPLICATE, "circular"
 
 cdef TensorBase padded_result(TensorBase self, const int64_t* sizes, bint keep_format):
     """Contiguous, or in the channels_last format that self has."""
-    cdef int64_t strides[MAX_DIMS]
-    if keep_format and not self.contiguous and (is_channels_last(self) or is_channels_last_3d(self)):
-        checked_numel(self.ndim, sizes)
-        channels_last_strides(self.ndim, sizes, strides)
-        return empty_strided_tensor(self.ndim, sizes, strides, self.dtype, place_of(self))
-    return empty_tensor(self.ndim, sizes, self.dtype, place_of(self))
+    checked_numel(self.ndim, sizes)
+    return empty_in_format(self.ndim, sizes, self.dtype, place_of(self), keep_format and suggests_last(self))
 
 
 cdef TensorBase constant_pad_nd_kernel(TensorBase self, const Dims* pad, const Scalar* value):
@@ -412,6 +429,7 @@ cdef TensorBase constant_pad_nd_kernel(TensorBase self, const Dims* pad, const S
     cdef PieceArgs given
     cdef TensorBase r, v
     cdef int k, d, n = pad.n // 2
+    cdef bint adds = False        # cuts alone keep the order of dimensions
     if pad.n % 2:
         raise RuntimeError(f"Length of pad must be even but instead it equals {pad.n}")
     if n > self.ndim:
@@ -426,11 +444,12 @@ cdef TensorBase constant_pad_nd_kernel(TensorBase self, const Dims* pad, const S
         sizes[d] = self.sizes[d] + before + after
         if sizes[d] < 0:
             raise RuntimeError(f"The input size {self.sizes[d]}, plus negative padding {before} and {after} resulted in a negative output size, which is invalid. Check dimension {d} of your input.")
+        adds = adds or before > 0 or after > 0
         inner = max(<int64_t>0, self.sizes[d] + min(before, <int64_t>0) + min(after, <int64_t>0))
         add_piece(&given, d, before if inner else sizes[d], 0, PIECE_CONSTANT)
         add_piece(&given, d, inner, max(-before, <int64_t>0), 1)
         add_piece(&given, d, after if inner else 0, 0, PIECE_CONSTANT)
-    r = padded_result(self, sizes, True)
+    r = padded_result(self, sizes, True) if adds else empty_like_tensor(make_view(self, self.ndim, sizes, self.strides, self.offset), self.dtype)
     check_number(value, r.dtype)
     v = number_tensor(self.dtype, value)          # in host memory
     memcpy(given.constant, data_of(v), ITEM_SIZE[v.dtype])
@@ -541,6 +560,11 @@ def pad(input, pad, mode="constant", value=None):
     if autocasting() and (mode == "replicate" or mode == "reflect" and n < 3):
         x = cast_operand(x, "f-")
     return op__pad_margins(x, &d, margin_kinds[mode])
+
+
+def _in_format_of(x, TensorBase like not None):
+    """x, in channels_last where `like` suggests it: for compositions."""
+    return in_format(x, suggests_last(like))
 
 
 # ---- for repeat_interleave (tensorrt_lite/_compositions/joining.py) ----------------------------------------------------

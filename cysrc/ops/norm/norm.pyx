@@ -1,4 +1,5 @@
 # Normalisations: checks, shapes and layouts for all devices, and derivatives; cpu.pyx and cysrc/cuda/norm.pyx have the steps.
+from tensorrt_lite._C.core.memory_format cimport dense_in_format, empty_in_format, suggests_last
 from tensorrt_lite._C.ops.norm import cpu as _cpu_steps
 from tensorrt_lite._C.steps.norm cimport (
     row_shape, run_batch_norm, run_batch_norm_backward, run_group_norm, run_group_norm_backward, run_row_norm, run_row_norm_backward)
@@ -25,33 +26,16 @@ cdef int check_parameter(TensorBase t, int64_t n, str name) except -1:
 
 # ---- batch_norm ----------------------------------------------------------------------------------------------------
 
-cdef inline bint lies_last(TensorBase x) noexcept:
-    return x.ndim == 2 or (not x.contiguous and (is_channels_last(x) or is_channels_last_3d(x)))
-
-
-cdef TensorBase dense_as(TensorBase x, bint last):
-    """x, copied unless it lies contiguous, or channels_last when `last` asks for that."""
-    cdef int64_t strides[5]
-    cdef TensorBase r
-    if not last or x.ndim == 2:
-        return contiguous_of(x)
-    if is_channels_last(x) or is_channels_last_3d(x):
-        return x
-    channels_last_strides(x.ndim, x.sizes, strides)
-    r = empty_strided_tensor(x.ndim, x.sizes, strides, x.dtype, place_of(x))
-    copy_elements(r, x)
-    return r
-
-
-cdef TensorBase dense_like(TensorBase x):
-    return empty_strided_tensor(x.ndim, x.sizes, x.strides, x.dtype, place_of(x))
+cdef inline bint computes_last(TensorBase x, bint last) noexcept:
+    """Whether channels are innermost for the kernels: they are in rows, and one channel is the same in memory either way."""
+    return x.ndim == 2 or last and x.sizes[1] > 1
 
 
 cdef object batch_norm_impl(TensorBase input, TensorBase weight, TensorBase bias, TensorBase running_mean, TensorBase running_var, bint training,
                             double momentum, double eps):
     cdef int code = compute_of(input, "batch_norm")
     cdef int64_t c
-    cdef bint last
+    cdef bint last = suggests_last(input) or not input.contiguous and (is_channels_last(input) or is_channels_last_3d(input)), inner      # x[0][None] too
     cdef TensorBase x, y, mean, rstd
     if input.ndim < 2:
         if input.numel:
@@ -64,30 +48,31 @@ cdef object batch_norm_impl(TensorBase input, TensorBase weight, TensorBase bias
     check_parameter(running_var, c, "running_var")
     if not training and (running_mean is None or running_var is None):
         raise RuntimeError("running_mean and running_var must be defined in evaluation mode")
-    last = lies_last(input)
-    x = dense_as(input, last)
-    y = dense_like(x) if last else empty_tensor(x.ndim, x.sizes, x.dtype, place_of(x))
+    inner = computes_last(input, last)
+    x = dense_in_format(input, last and inner)
+    y = empty_in_format(x.ndim, x.sizes, x.dtype, place_of(x), last)
     mean = vector_of(c, code, place_of(x))
     rstd = vector_of(c, code, place_of(x))
-    run_batch_norm(x.device_type, x, last, weight, bias, running_mean, running_var, training, momentum, eps, y, mean, rstd)
+    run_batch_norm(x.device_type, x, inner, weight, bias, running_mean, running_var, training, momentum, eps, y, mean, rstd)
     return y, mean, rstd
 
 
 cdef object batch_norm_gradients(TensorBase grad, TensorBase input, TensorBase weight, TensorBase mean, TensorBase rstd, bint training, bint want_input):
     """(dx or None, dw, db)."""
     cdef int code = compute_of(input, "batch_norm_backward")
-    cdef bint last
+    cdef bint last, inner
     cdef TensorBase x, g, dx = None, dw, db
     if is_large(input):
         grad, input, weight, mean, rstd = held(grad), held(input), held(weight), held(mean), held(rstd)
-    last = lies_last(input)
-    x = dense_as(input, last)
-    g = dense_as(cast_to(grad, x.dtype), last)
+    last = suggests_last(input) or not input.contiguous and (is_channels_last(input) or is_channels_last_3d(input))
+    inner = computes_last(input, last)
+    x = dense_in_format(input, last and inner)
+    g = dense_in_format(cast_to(grad, x.dtype), last and inner)
     dw = vector_of(x.sizes[1], code, place_of(x))
     db = vector_of(x.sizes[1], code, place_of(x))
     if want_input:
-        dx = dense_like(x) if last else empty_tensor(x.ndim, x.sizes, x.dtype, place_of(x))
-    run_batch_norm_backward(x.device_type, g, x, last, weight, mean, rstd, training, dx, dw, db)
+        dx = empty_in_format(x.ndim, x.sizes, x.dtype, place_of(x), last)
+    run_batch_norm_backward(x.device_type, g, x, inner, weight, mean, rstd, training, dx, dw, db)
     return dx, dw, db
 
 
@@ -210,7 +195,7 @@ cdef TensorBase normalized_rows(TensorBase input, int dims, TensorBase weight, T
     if y.numel:
         fill_rows(&call, input, dims, eps)
         run_row_norm(input.device_type, &call, input, weight, bias, y, mean, rstd)
-    return y
+    return dense_in_format(y, mean is None and suggests_last(input))      # layer_norm's result is contiguous
 
 
 cdef object layer_norm_impl(TensorBase input, const Dims* normalized_shape, TensorBase weight, TensorBase bias, double eps):
@@ -257,7 +242,7 @@ cdef object row_norm_gradients(TensorBase grad, TensorBase input, TensorBase wei
         return dx, filled_with_zeros(dw), filled_with_zeros(db)
     fill_rows(&call, input, dims, 0)
     run_row_norm_backward(input.device_type, &call, grad, input, weight, mean, rstd, dx, dw, db)
-    return dx, dw, db
+    return dense_in_format(dx, mean is None and suggests_last(grad)) if want_input else None, dw, db
 
 
 cdef object layer_norm_backward(OpNode node, object grad, object input, object weight, object mean, object rstd, object shape, double eps):
@@ -353,7 +338,7 @@ cdef object group_norm_impl(TensorBase input, TensorBase weight, TensorBase bias
     if y.numel:
         fill_groups(&call, input, num_groups, eps)
         run_group_norm(input.device_type, &call, input, weight, bias, y, mean, rstd)
-    return dense_as(y, True) if input.ndim > 2 and lies_last(input) else y, mean, rstd
+    return dense_in_format(y, suggests_last(input)), mean, rstd
 
 
 cdef object group_norm_backward(OpNode node, object grad, object input, object weight, object mean, object rstd, int64_t num_groups, double eps):
@@ -377,7 +362,7 @@ cdef object group_norm_backward(OpNode node, object grad, object input, object w
             db = vector_of(x.sizes[1], parameters, place_of(x))
         fill_groups(&call, x, num_groups, eps)
         run_group_norm_backward(x.device_type, &call, grad, x, weight, mean, rstd, dx, dw, db)
-        return dx, dw, db
+        return dense_in_format(dx, suggests_last(x)) if need_input else None, dw, db
     shape = list(input.shape)
     c = 1
     for size in shape[2:]:

@@ -1,7 +1,7 @@
 # Pooling for (N, C, H, W) and (C, H, W): checks, shapes and layouts for all devices; cpu.pyx and cysrc/cuda/pool.pyx have the steps. One dimension is two with a height of 1; three are
 # planes first and then the depth, which is exact for maxima (first of equals in scan order) and for averages (the divisor
 # is a product over dimensions).
-from tensorrt_lite._C.core.device import channels_last
+from tensorrt_lite._C.core.memory_format cimport dense_in_format, empty_in_format, in_format, kept_format, suggests_last
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.autograd.operator_nodes import flat_gradient
 from tensorrt_lite._C.ops.pool import cpu as _cpu_steps
@@ -74,60 +74,37 @@ cdef int pool_shape_of(pool_call* s, str op, int ndim, const int64_t* sizes, con
     return 0
 
 
-cdef inline bint lies_last(TensorBase x) noexcept:
-    return not x.contiguous and is_channels_last(x)
+cdef inline bint computes_last(TensorBase x, bint last) noexcept:
+    """Whether the kernels for channels_last run: images of one channel are the same in memory either way."""
+    return last and x.sizes[1] > 1
 
 
 cdef TensorBase pool_result(TensorBase x, int64_t h, int64_t w, int dtype, bint last):
     """A tensor like x with another height and width, channels_last when `last`."""
     cdef int64_t sizes[4]
-    cdef int64_t strides[4]
     cdef int i
     for i in range(x.ndim - 2):
         sizes[i] = x.sizes[i]
     sizes[x.ndim - 2] = h
     sizes[x.ndim - 1] = w
     checked_numel(x.ndim, sizes)
-    if last:
-        channels_last_strides(4, sizes, strides)
-        return empty_strided_tensor(4, sizes, strides, dtype, place_of(x))
-    return empty_tensor(x.ndim, sizes, dtype, place_of(x))
-
-
-cdef TensorBase dense_as(TensorBase x, bint last):
-    cdef int64_t strides[4]
-    cdef TensorBase r
-    if not last:
-        return contiguous_of(x)
-    if is_channels_last(x):
-        return x
-    channels_last_strides(4, x.sizes, strides)
-    r = empty_strided_tensor(4, x.sizes, strides, x.dtype, place_of(x))
-    copy_elements(r, x)
-    return r
-
-
-cdef object laid_out(object grad, object strided):
-    """The gradient in channels_last when the input, of which (shape, strides, offset) were kept, was."""
-    shape, strides, _ = strided
-    if len(shape) != 4 or lies_last(<TensorBase>grad) or strides[1] != 1 or strides[3] != shape[1] or strides[2] != shape[1] * shape[3] or strides[0] != shape[1] * shape[3] * shape[2] or shape[1] == 1 or shape[2] * shape[3] == 1:
-        return grad
-    return _ops.contiguous(grad, memory_format=channels_last)
+    return empty_in_format(x.ndim, sizes, dtype, place_of(x), last)
 
 
 cdef object max_pool2d_impl(TensorBase self, const Dims* kernel_size, const Dims* stride, const Dims* padding, const Dims* dilation, bint ceil_mode):
     cdef pool_call call
     cdef TensorBase y, indices
+    cdef bint last = suggests_last(self)
     pool_shape_of(&call, "max_pool2d", self.ndim, self.sizes, kernel_size, stride, padding, dilation, ceil_mode)
     if category[self.dtype] != CAT_INT and category[self.dtype] != CAT_FLOAT:
         raise NotImplementedError(f"\"max_pool2d\" not implemented for '{dtype_text(self.dtype)}'")
-    call.last = lies_last(self)
-    y = pool_result(self, call.out_h, call.out_w, self.dtype, call.last)
-    indices = pool_result(self, call.out_h, call.out_w, I64, call.last)
+    call.last = computes_last(self, last)
+    y = pool_result(self, call.out_h, call.out_w, self.dtype, last)
+    indices = pool_result(self, call.out_h, call.out_w, I64, last)
     if y.numel:
         if call.in_h * call.in_w >= (<int64_t>1 << 31):
             raise RuntimeError("max_pool2d: planes of 2**31 elements and more are not supported")
-        run_pool_max(self.device_type, &call, dense_as(self, call.last), y, indices)
+        run_pool_max(self.device_type, &call, dense_in_format(self, call.last), y, indices)
     return y, indices
 
 
@@ -143,7 +120,7 @@ cdef int given_window(object window, pool_call* call, TensorBase self) except -1
 cdef TensorBase max_pool_backward(TensorBase grad, TensorBase self, TensorBase indices, object window):
     """The gradient of a plane pooling with indices of the flattened plane."""
     cdef pool_call call
-    cdef bint last = lies_last(self)
+    cdef bint last = suggests_last(self)
     cdef TensorBase d = pool_result(self, self.sizes[self.ndim - 2], self.sizes[self.ndim - 1], grad.dtype, last)
     if d.numel == 0:
         return d
@@ -155,8 +132,8 @@ cdef TensorBase max_pool_backward(TensorBase grad, TensorBase self, TensorBase i
         adaptive_shape(&call, "adaptive_max_pool2d", self.ndim, self.sizes, grad.sizes[grad.ndim - 2], grad.sizes[grad.ndim - 1])
     else:
         given_window(window, &call, self)
-    call.last = last
-    run_pool_max_backward(d.device_type, &call, dense_as(grad, last), dense_as(indices, last), d)
+    call.last = computes_last(self, last)
+    run_pool_max_backward(d.device_type, &call, dense_in_format(grad, call.last), dense_in_format(indices, call.last), d)
     return d
 
 
@@ -194,25 +171,22 @@ cdef TensorBase avg_pool2d_impl(TensorBase self, const Dims* kernel_size, const 
                                 int64_t divisor_override):
     cdef pool_call call
     cdef TensorBase y
+    cdef bint last = suggests_last(self)
     pool_shape_of(&call, "avg_pool2d", self.ndim, self.sizes, kernel_size, stride, padding, NULL, ceil_mode)
     check_average(self, "avg_pool2d")
     call.count_include_pad = count_include_pad
     call.divisor_override = divisor_override
-    call.last = lies_last(self)
-    y = pool_result(self, call.out_h, call.out_w, self.dtype, call.last)
+    call.last = computes_last(self, last)
+    y = pool_result(self, call.out_h, call.out_w, self.dtype, last)
     if y.numel:
-        run_pool_average(self.device_type, &call, dense_as(self, call.last), y)
+        run_pool_average(self.device_type, &call, dense_in_format(self, call.last), y)
     return y
 
 
 cdef TensorBase shaped_like(TensorBase g, const Dims* size, bint last):
     """A fresh tensor of the given size in g's type."""
-    cdef int64_t strides[4]
     checked_numel(size.n, size.v)
-    if last:
-        channels_last_strides(4, size.v, strides)
-        return empty_strided_tensor(4, size.v, strides, g.dtype, place_of(g))
-    return empty_tensor(size.n, size.v, g.dtype, place_of(g))
+    return empty_in_format(size.n, size.v, g.dtype, place_of(g), last)
 
 
 cdef int check_gradient(TensorBase g, const Dims* size, int64_t h, int64_t w, str op) except -1:
@@ -225,15 +199,16 @@ cdef TensorBase avg_pool2d_backward_impl(TensorBase grad_output, const Dims* siz
                                          bint ceil_mode, bint count_include_pad, int64_t divisor_override):
     cdef pool_call call
     cdef TensorBase d
+    cdef bint last = suggests_last(grad_output)
     pool_shape_of(&call, "avg_pool2d_backward", size.n, size.v, kernel_size, stride, padding, NULL, ceil_mode)
     check_gradient(grad_output, size, call.out_h, call.out_w, "avg_pool2d_backward")
     check_average(grad_output, "avg_pool2d_backward")
     call.count_include_pad = count_include_pad
     call.divisor_override = divisor_override
-    call.last = lies_last(grad_output)
-    d = shaped_like(grad_output, size, call.last)
+    call.last = computes_last(grad_output, last)
+    d = shaped_like(grad_output, size, last)
     if d.numel:
-        run_pool_average_backward(d.device_type, &call, dense_as(grad_output, call.last), d)
+        run_pool_average_backward(d.device_type, &call, dense_in_format(grad_output, call.last), d)
     return d
 
 
@@ -250,7 +225,7 @@ cdef int adaptive_shape(pool_call* s, str op, int ndim, const int64_t* sizes, in
     s.in_w = sizes[ndim - 1]
     s.out_h = out_h
     s.out_w = out_w
-    if s.channels == 0 or s.in_h == 0 or s.in_w == 0:
+    if s.channels == 0 and ndim == 4 or s.in_h == 0 or s.in_w == 0:      # without a batch there may be no channels, as in PyTorch
         raise RuntimeError(f"{op}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes {sizes_text(ndim, sizes)}")
     return 0
 
@@ -270,47 +245,50 @@ cdef int check_floating(TensorBase x, str op) except -1:
 cdef TensorBase adaptive_avg_pool2d_impl(TensorBase self, const Dims* output_size):
     cdef pool_call call
     cdef TensorBase y
+    cdef bint last = suggests_last(self)
     check_output_size(output_size, "adaptive_avg_pool2d")
     adaptive_shape(&call, "adaptive_avg_pool2d", self.ndim, self.sizes, output_size.v[0], output_size.v[1])
     check_floating(self, "adaptive_avg_pool2d")
-    call.last = lies_last(self)
-    y = pool_result(self, call.out_h, call.out_w, self.dtype, call.last)
+    call.last = computes_last(self, last)
+    y = pool_result(self, call.out_h, call.out_w, self.dtype, last)
     if y.numel:
-        run_pool_average(self.device_type, &call, dense_as(self, call.last), y)
+        run_pool_average(self.device_type, &call, dense_in_format(self, call.last), y)
     return y
 
 
 cdef TensorBase adaptive_avg_pool2d_backward_impl(TensorBase grad_output, const Dims* size):
     cdef pool_call call
     cdef TensorBase d
+    cdef bint last = suggests_last(grad_output)
     if grad_output.ndim != size.n or size.n < 3:
         raise RuntimeError(f"adaptive_avg_pool2d_backward: a gradient of shape {shape_text(grad_output)} does not fit an input of {list(dims_tuple(size))}")
     adaptive_shape(&call, "adaptive_avg_pool2d_backward", size.n, size.v, grad_output.sizes[grad_output.ndim - 2], grad_output.sizes[grad_output.ndim - 1])
     check_gradient(grad_output, size, call.out_h, call.out_w, "adaptive_avg_pool2d_backward")
     check_floating(grad_output, "adaptive_avg_pool2d_backward")
-    call.last = lies_last(grad_output)
-    d = shaped_like(grad_output, size, call.last)
+    call.last = computes_last(grad_output, last)
+    d = shaped_like(grad_output, size, last)
     if d.numel == 0:
         return d
     if grad_output.numel == 0:
         return filled_with_zeros(d)
-    run_pool_average_backward(d.device_type, &call, dense_as(grad_output, call.last), d)
+    run_pool_average_backward(d.device_type, &call, dense_in_format(grad_output, call.last), d)
     return d
 
 
 cdef object adaptive_max_pool2d_impl(TensorBase self, const Dims* output_size):
     cdef pool_call call
     cdef TensorBase y, indices
+    cdef bint last = suggests_last(self)
     check_output_size(output_size, "adaptive_max_pool2d")
     adaptive_shape(&call, "adaptive_max_pool2d", self.ndim, self.sizes, output_size.v[0], output_size.v[1])
     check_floating(self, "adaptive_max_pool2d")
     if call.in_h * call.in_w >= <int64_t>1 << 31:
         raise RuntimeError(f"adaptive_max_pool2d: planes of {call.in_h} x {call.in_w} elements are too large")
-    call.last = lies_last(self)
-    y = pool_result(self, call.out_h, call.out_w, self.dtype, call.last)
-    indices = pool_result(self, call.out_h, call.out_w, I64, call.last)
+    call.last = computes_last(self, last)
+    y = pool_result(self, call.out_h, call.out_w, self.dtype, last)
+    indices = pool_result(self, call.out_h, call.out_w, I64, last)
     if y.numel:
-        run_pool_max(self.device_type, &call, dense_as(self, call.last), y, indices)
+        run_pool_max(self.device_type, &call, dense_in_format(self, call.last), y, indices)
     return y, indices
 
 
@@ -378,11 +356,12 @@ cdef list triple(object x, str op, str name):
     return [d.v[0]] * 3 if d.n == 1 else list(dims_tuple(&d))
 
 
-cdef int check_volume(object input, str op) except -1:
+cdef int check_volume(object input, str op, int first) except -1:
+    """first: the dimension from which on none may be empty."""
     as_tensor_arg(input, op, "input")
     if input.dim() not in (4, 5):
         raise RuntimeError(f"{op}(): Expected 4D or 5D input tensor, but got {list(input.shape)}")
-    for size in input.shape[-3:]:
+    for size in input.shape[first:]:
         if size == 0:
             raise RuntimeError(f"{op}(): Expected input's non-batch dimensions to have positive length, but input has a shape of {list(input.shape)}")
     return 0
@@ -391,7 +370,7 @@ cdef int check_volume(object input, str op) except -1:
 @autocast_policy(cpu="float32")
 def max_pool3d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     """Maxima of windows of `input: (N, C, D, H, W)` or (C, D, H, W), and where they were in the flattened volume."""
-    check_volume(input, "max_pool3d")
+    check_volume(input, "max_pool3d", -4)
     k = triple(kernel_size, "max_pool3d", "kernel_size")
     st = triple(stride, "max_pool3d", "stride") or k
     pad = triple(padding, "max_pool3d", "padding")
@@ -406,19 +385,20 @@ def max_pool3d_with_indices(input, kernel_size, stride=None, padding=0, dilation
     values, at = max_pool2d_with_indices(plain, k[1:], st[1:], pad[1:], dil[1:], ceil_mode)
     oh, ow = values.shape[-2:]
     values, deep = max_pool2d_with_indices(values.reshape(count, 1, d, oh * ow), [k[0], 1], [st[0], 1], [pad[0], 0], [dil[0], 1], ceil_mode)
-    return chosen(input, values, at, deep, lead + [values.size(-2), oh, ow])
+    return chosen(input, values, at, deep, lead + [values.size(-2), oh, ow], suggests_last(input))
 
 
-cdef object chosen(object input, object values, object at, object deep, list shape):
-    """(the maxima with their history, their places in the flattened volume) of the two passes over planes and depth."""
+cdef object chosen(object input, object values, object at, object deep, list shape, bint last):
+    """(the maxima with their history, their places in the flattened volume) of the two passes over planes and depth; in channels_last_3d where `last`,
+    as the gradient is then."""
     h, w = input.shape[-2:]
     plane = shape[-2] * shape[-1]
     # `deep` counts in planes of results: which plane, and the position found there
-    deep = deep.reshape(deep.shape[0], -1)
-    found = (at.reshape(at.shape[0], -1).gather(1, deep) + _ops.div(deep, plane, rounding_mode="floor") * (h * w)).reshape(shape)
+    deep = deep.flatten(1)
+    found = in_format((at.flatten(1).gather(1, deep) + _ops.div(deep, plane, rounding_mode="floor") * (h * w)).reshape(shape), last)
     if (<TensorBase>input).keys & K_DERIVATIVES:
-        return _ops._pooled_volume(input, found), found
-    return values.reshape(shape), found
+        return in_format(_ops._pooled_volume(input, found), last), found
+    return in_format(values.reshape(shape), last), found
 
 
 @autocast_policy(cpu="float32")
@@ -474,7 +454,7 @@ def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
 @autocast_policy(cpu="float32")
 def avg_pool3d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
     """Means of windows of `input: (N, C, D, H, W)` or (C, D, H, W)."""
-    check_volume(input, "avg_pool3d")
+    check_volume(input, "avg_pool3d", -4)
     if rounds_between((<TensorBase>input).dtype):
         return avg_pool3d(input.float(), kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override).to(input.dtype)
     k = triple(kernel_size, "avg_pool3d", "kernel_size")
@@ -520,8 +500,19 @@ cdef list sizes_of(object output_size, object input, int n, str op):
     return [input.size(i - n) if given[i] is None else given[i] for i in range(n)]
 
 
+cdef bint averages_nothing(object input, object output_size, int n) except -1:
+    """Whether an empty input is averaged as a whole: a mean, which takes any shape (NaN)."""
+    cdef TensorBase x
+    if not isinstance(input, TensorBase):
+        return False
+    x = <TensorBase>input
+    return x.numel == 0 and n < x.ndim <= n + 2 and (output_size == 1 if isinstance(output_size, int) else list(output_size) in ([1], [1] * n))
+
+
 def adaptive_avg_pool2d(input, output_size):
     """Means of windows sized so that the result is (N, C, *output_size)."""
+    if averages_nothing(input, output_size, 2):
+        return input.mean((-2, -1), True)
     return _adaptive_avg_pool2d(input, sizes_of(output_size, input, 2, "adaptive_avg_pool2d"))
 
 
@@ -530,13 +521,17 @@ def adaptive_avg_pool1d(input, output_size):
     as_tensor_arg(input, "adaptive_avg_pool1d", "input")
     if input.dim() not in (2, 3):
         raise RuntimeError(f"adaptive_avg_pool1d(): Expected 2D or 3D tensor, but got {list(input.shape)}")
+    if averages_nothing(input, output_size, 1):
+        return input.mean(-1, True)
     return _adaptive_avg_pool2d(input.unsqueeze(-2), [1] + sizes_of(output_size, input, 1, "adaptive_avg_pool1d")).squeeze(-2)
 
 
 @autocast_policy(cpu="float32")
 def adaptive_avg_pool3d(input, output_size):
     """Means of windows sized so that the result is (N, C, *output_size)."""
-    check_volume(input, "adaptive_avg_pool3d")
+    check_volume(input, "adaptive_avg_pool3d", 5 if averages_nothing(input, output_size, 3) else 1)
+    if averages_nothing(input, output_size, 3):
+        return input.mean((-3, -2, -1), True)
     if rounds_between((<TensorBase>input).dtype):
         return adaptive_avg_pool3d(input.float(), output_size).to(input.dtype)
     od, oh, ow = sizes_of(output_size, input, 3, "adaptive_avg_pool3d")
@@ -568,7 +563,7 @@ def adaptive_max_pool1d(input, output_size):
 @autocast_policy(cpu="float32")
 def adaptive_max_pool3d(input, output_size):
     """Maxima of windows sized so that the result is (N, C, *output_size), and where they were."""
-    check_volume(input, "adaptive_max_pool3d")
+    check_volume(input, "adaptive_max_pool3d", 1)
     od, oh, ow = sizes_of(output_size, input, 3, "adaptive_max_pool3d")
     lead = list(input.shape[:-3])
     d, h, w = input.shape[-3:]
@@ -579,7 +574,7 @@ def adaptive_max_pool3d(input, output_size):
     if od * oh * ow == 0:
         return input.new_zeros(lead + [od, oh, ow]), at.new_zeros(lead + [od, oh, ow])
     values, deep = _adaptive_max_pool2d(values.reshape(count, 1, d, oh * ow), [od, oh * ow])
-    return chosen(input, values, at, deep, lead + [od, oh, ow])
+    return chosen(input, values, at, deep, lead + [od, oh, ow], False)
 
 
 # ---- fractional ----------------------------------------------------------------------------------------------------
@@ -597,7 +592,7 @@ cdef object fractional_max(str op, int dims, TensorBase self, const Dims* kernel
         raise RuntimeError(f"{op}: output_size must either be a single Int or tuple of {'three ' if dims == 3 else ''}Ints")
     if n != dims + 1 and n != dims + 2:
         raise RuntimeError(f"{op}(): Expected {dims + 1}D or {dims + 2}D tensor, but got: {shape_text(self)}")
-    for i in range(n - dims - 1, n):
+    for i in range(1, n):
         if self.sizes[i] == 0:
             raise RuntimeError(f"{op}(): Expected input to have non-zero size for non-batch dimensions, but got{shape_text(self)} with dimension {i} being empty.")
     if category[self.dtype] != CAT_FLOAT:
@@ -648,6 +643,12 @@ cdef object scattered_to_planes(object grad, object indices, object shape, int d
     for n in shape[len(shape) - dims:]:
         size *= n
     return grad.new_zeros(leading + [size]).scatter_add(-1, indices.flatten(-dims), grad.flatten(-dims)).reshape(shape)
+
+
+cdef object scattered_to_volume(object grad, object indices, object shape):
+    """scattered_to_planes of volumes, in channels_last_3d where the indices are."""
+    r = scattered_to_planes(grad, indices, shape, 3)
+    return None if r is None else in_format(r, suggests_last(<TensorBase?>indices))
 
 
 cdef object gathered_from_planes(object tangent, object indices, int dims):

@@ -744,7 +744,7 @@ cdef TensorBase rrelu_with_noise_kernel(TensorBase self, TensorBase noise, doubl
         raise RuntimeError(f"noise tensor shape must match self tensor shape. Got self.shape = {shape_text(self)} noise.shape = {shape_text(noise)}")
     if not lower <= upper:
         raise RuntimeError(f"Lower bound should be less than or equal to the upper bound, got {number_text(lower)} and {number_text(upper)}")
-    r = self if mode == INPLACE else empty_like_tensor(self, self.dtype)
+    r = self if mode == INPLACE else empty_tensor(self.ndim, self.sizes, self.dtype, place_of(self))
     if self.numel:
         run_rrelu(self.device_type, self, noise, lower, upper, training, state, generator, r)
     return r
@@ -770,7 +770,7 @@ def rrelu_with_noise_(TensorBase input not None, TensorBase noise not None, lowe
 
 
 cdef TensorBase noise_for(TensorBase input):
-    return <TensorBase>_ops.empty_like(input.detach()) if is_transformed(input) else empty_like_tensor(input, input.dtype)
+    return <TensorBase>_ops.empty_like(input.detach()) if is_transformed(input) else empty_tensor(input.ndim, input.sizes, input.dtype, place_of(input))
 
 
 def rrelu(TensorBase input not None, lower=0.125, upper=0.3333333333333333, training=False, generator=None):

@@ -1,5 +1,5 @@
 # Kernels of resampling over loops/resize.h: interpolation in one to three dimensions, grid sampling, sliding windows.
-from tensorrt_lite._C.core.device import channels_last
+from tensorrt_lite._C.core.memory_format cimport dense_in_format, empty_in_format, suggests_last
 from tensorrt_lite._C.ops.resize.shapes cimport GridArgs, WindowArgs
 from tensorrt_lite._C.steps.resize cimport (
     run_resample, run_sample_grid, run_window_columns, run_window_images, set_resample, set_sample_grid, set_window_columns, set_window_images)
@@ -124,7 +124,7 @@ cdef int resample_cpu(TensorBase x, TensorBase y, int kind, object scales, bint 
     cdef ResizeArgs a
     cdef ResizeRule rule
     cdef int k, n = x.ndim - 2
-    cdef bint last = not y.contiguous
+    cdef bint last = not (x.contiguous and y.contiguous)    # where one of them is 1 x 1 it is both
     cdef int64_t ones_size = 5, work
     cdef TensorBase ones = empty_tensor(1, &ones_size, I64, DEV_CPU)
     cdef trt_block* scratch
@@ -175,31 +175,9 @@ def _axis_table(int kind, bint align_corners, bint antialias, bint is_double, do
     return make_axis(&axis, &rule, transposed)[:3]
 
 
-cdef inline bint lies_last(TensorBase x) noexcept:
-    return x.ndim == 4 and not x.contiguous and is_channels_last(x)
-
-
-cdef TensorBase laid(TensorBase x, bint last):
-    """x contiguous, or channels_last."""
-    cdef int64_t strides[4]
-    cdef TensorBase r
-    if not last:
-        return contiguous_of(x)
-    if is_channels_last(x):
-        return x
-    channels_last_strides(4, x.sizes, strides)
-    r = empty_strided_tensor(4, x.sizes, strides, x.dtype, place_of(x))
-    copy_elements(r, x)
-    return r
-
-
 cdef TensorBase fresh_image(TensorBase like, const int64_t* sizes, bint last):
-    cdef int64_t strides[4]
     checked_numel(like.ndim, sizes)
-    if last:
-        channels_last_strides(4, sizes, strides)
-        return empty_strided_tensor(4, sizes, strides, like.dtype, place_of(like))
-    return empty_tensor(like.ndim, sizes, like.dtype, place_of(like))
+    return empty_in_format(like.ndim, sizes, like.dtype, place_of(like), last)
 
 
 cdef int check_sizes(TensorBase x, int n, const int64_t* size, str name) except -1:
@@ -221,7 +199,7 @@ cdef int check_image_type(TensorBase x, int kind, bint antialias, str name) exce
 cdef TensorBase resize_impl(TensorBase self, int64_t kind, const Dims* size, object scales, bint align_corners, bint antialias):
     cdef int64_t sizes[MAX_DIMS]
     cdef int k
-    cdef bint last = lies_last(self)
+    cdef bint last = suggests_last(self)
     cdef TensorBase y
     if self.ndim < 3 or self.ndim > 5 or size.n != self.ndim - 2:
         raise RuntimeError(f"upsample: It is expected output_size equals to {self.ndim - 2}, but got size {size.n}")
@@ -231,12 +209,12 @@ cdef TensorBase resize_impl(TensorBase self, int64_t kind, const Dims* size, obj
         sizes[k] = self.sizes[k] if k < 2 else size.v[k - 2]
     y = fresh_image(self, sizes, last)
     if y.numel:
-        run_resample(self.device_type, laid(self, last), y, kind, scales, align_corners, antialias, False)
+        run_resample(self.device_type, dense_in_format(self, last), y, kind, scales, align_corners, antialias, False)
     return y
 
 
 cdef TensorBase resize_backward_impl(TensorBase grad_output, const Dims* input_size, int64_t kind, object scales, bint align_corners, bint antialias):
-    cdef bint last = lies_last(grad_output)
+    cdef bint last = suggests_last(grad_output) and (kind == RESIZE_LINEAR or kind <= RESIZE_NEAREST_EXACT and grad_output.ndim == 4)      # of PyTorch's these alone keep it
     cdef TensorBase gx
     if input_size.n != grad_output.ndim or grad_output.ndim < 3 or grad_output.ndim > 5 or grad_output.sizes[0] != input_size.v[0] or grad_output.sizes[1] != input_size.v[1]:
         raise RuntimeError(f"upsample_backward: a gradient of shape {shape_text(grad_output)} does not fit an input of {list(dims_tuple(input_size))}")
@@ -245,7 +223,7 @@ cdef TensorBase resize_backward_impl(TensorBase grad_output, const Dims* input_s
         raise NotImplementedError(f"\"upsample_backward\" not implemented for '{dtype_text(grad_output.dtype)}'")
     gx = fresh_image(grad_output, input_size.v, last)
     if gx.numel:
-        run_resample(gx.device_type, laid(grad_output, last), gx, kind, scales, align_corners, antialias, True)
+        run_resample(gx.device_type, dense_in_format(grad_output, last), gx, kind, scales, align_corners, antialias, True)
     return gx
 
 

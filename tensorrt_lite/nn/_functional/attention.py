@@ -209,7 +209,7 @@ def multi_head_attention_forward(
     else:
         if attn_mask is not None:
             single = attn_mask.size(0) == 1 and attn_mask.dim() == 3
-            attn_mask = attn_mask.unsqueeze(0) if single else attn_mask.view(batch, num_heads, -1, source)
+            attn_mask = attn_mask.unsqueeze(0) if single else attn_mask.view(batch, num_heads, length, source)
         output = _ops.scaled_dot_product_attention(
             q.view(batch, num_heads, length, head_dim),
             k.view(batch, num_heads, source, head_dim),
@@ -219,7 +219,7 @@ def multi_head_attention_forward(
             is_causal,
         )
         output = output.permute(2, 0, 1, 3).reshape(batch * length, width)
-    output = _ops.linear(output, out_proj_weight, out_proj_bias).view(length, batch, -1)
+    output = _ops.linear(output, out_proj_weight, out_proj_bias).view(length, batch, out_proj_weight.size(0))
     if not batched:
         output = output.squeeze(1)
         weights = None if weights is None else weights.squeeze(0)

@@ -61,7 +61,7 @@ def instance_norm(
 
     mean, var = tiled(running_mean), tiled(running_var)
     output = _ops.batch_norm(
-        input.reshape(1, batch * channels, *shape[2:]),
+        input.contiguous().reshape(1, batch * channels, *shape[2:]),
         tiled(weight),
         tiled(bias),
         mean,

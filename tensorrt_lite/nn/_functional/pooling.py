@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import tensorrt_lite as trt
 from tensorrt_lite import _ops
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
+from tensorrt_lite._C.ops.joining import _in_format_of
 
 if TYPE_CHECKING:
     from tensorrt_lite import Tensor
@@ -130,19 +131,24 @@ def _max_unpool(n: int, input: Any, indices: Any, kernel_size: Any, stride: Any,
             f"max_unpool{n}d: Expected shape of indices to be same as that of the input tensor ({input.shape}) but got "
             f"indices tensor with shape: {indices.shape}"
         )
+    if 0 in input.shape[1:]:
+        raise RuntimeError(
+            f"max_unpool{n}d: Expected input to have non-zero size for non-batch dimensions, but got {input.shape}"
+        )
     lead = list(input.shape[:-n])
     total = 1
     for length in size:
         total *= length
     flat = trt.zeros([*lead, total], dtype=input.dtype, device=input.device)
     try:
-        return flat.scatter(-1, indices.flatten(-n), input.flatten(-n)).view(*lead, *size)
+        result = flat.scatter(-1, indices.flatten(-n), input.flatten(-n)).view(*lead, *size)
     except RuntimeError as error:
         wrong = re.match(r"index (-?\d+) is out of bounds", str(error))
         if wrong is None:
             raise
         volume = "x".join(map(str, [*size, 1] if n == 1 else size))
         raise RuntimeError(f"Found an invalid max index: {wrong[1]} (output volumes are of size {volume})") from None
+    return _in_format_of(result, input) if n == 2 else result
 
 
 @autocast_policy(cpu="float32")
