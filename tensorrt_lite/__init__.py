@@ -190,12 +190,30 @@ def __dir__() -> list[str]:
 
 
 def is_tensor(obj) -> type(True):
-    """Whether obj is a Tensor."""
+    """Whether obj is a Tensor.
+
+    Parameters:
+        obj (object): any object
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.is_tensor(trt.ones(2)), trt.is_tensor([1.0, 1.0])
+        (True, False)
+    """
     return isinstance(obj, Tensor)
 
 
 def is_storage(obj) -> type(True):
-    """Whether obj is a storage."""
+    """Whether obj is a storage.
+
+    Parameters:
+        obj (object): any object
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.is_storage(trt.ones(2).untyped_storage())
+        True
+    """
     return isinstance(obj, UntypedStorage) or type(obj).__name__ == "TypedStorage" and isinstance(obj, __getattr__("TypedStorage"))
 
 
@@ -213,12 +231,30 @@ def is_complex(input) -> type(True):
 
 
 def typename(obj) -> str:
-    """A tensor's type as type() names it ("torch.FloatTensor"), the qualified name of other objects' class."""
+    """A tensor's type as type() names it ("torch.FloatTensor"), the qualified name of other objects' class.
+
+    Parameters:
+        obj (object): any object
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.typename(trt.ones(2))
+        'torch.FloatTensor'
+    """
     return obj.type() if isinstance(obj, Tensor) else f"{type(obj).__module__}.{type(obj).__qualname__}"
 
 
 def broadcast_shapes(*shapes) -> Size:
-    """The shape that the given shapes broadcast to. RuntimeError when they don't, ValueError for a negative size."""
+    """The shape that the given shapes broadcast to. RuntimeError when they don't, ValueError for a negative size.
+
+    Parameters:
+        *shapes (int or tuple of ints): the shapes
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.broadcast_shapes((3, 1), (1, 4))
+        torch.Size([3, 4])
+    """
     # `max` and `range` of this module are operators
     n = builtins.max((len(s) if isinstance(s, (tuple, list)) else 1 for s in shapes), default=0)
     result = [1] * n

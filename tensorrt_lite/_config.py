@@ -18,14 +18,28 @@ _fill_memory = True
 
 
 def get_num_interop_threads() -> int:
-    """Threads that run operators beside each other: as many as compute inside one, unless it was set."""
+    """Threads that run operators beside each other: as many as compute inside one, unless it was set.
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.get_num_interop_threads() > 0
+        True
+    """
     from tensorrt_lite._C.core.parallel import get_num_threads
 
     return get_num_threads() if _interop_threads is None else _interop_threads
 
 
 def set_num_interop_threads(threads: int) -> None:
-    """Set the number once. TypeError for what is no int, RuntimeError for numbers below 1 and for a second call."""
+    """Set the number once. TypeError for what is no int, RuntimeError for numbers below 1 and for a second call.
+
+    Parameters:
+        threads (int): how many, at least 1
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.set_num_interop_threads(1)
+    """
     global _interop_threads
     if isinstance(threads, bool) or not isinstance(threads, int):
         raise TypeError(f"set_num_interop_threads expects an int, but got {type(threads).__name__}")
@@ -37,7 +51,19 @@ def set_num_interop_threads(threads: int) -> None:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Ask for deterministic operators: all of them are."""
+    """Ask for deterministic operators: all of them are.
+
+    Parameters:
+        mode (bool): whether operators must be deterministic
+        warn_only (bool, default False): whether an operator that isn't warns, instead of raising an error
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.use_deterministic_algorithms(True)
+        >>> trt.are_deterministic_algorithms_enabled()
+        True
+        >>> trt.use_deterministic_algorithms(False)
+    """
     global _deterministic, _warn_only
     if not isinstance(mode, bool):
         raise TypeError(f"_set_deterministic_algorithms(): argument 'mode' (position 1) must be bool, not {type(mode).__name__}")
@@ -45,22 +71,50 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    """What ``use_deterministic_algorithms`` set."""
+    """What ``use_deterministic_algorithms`` set.
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.are_deterministic_algorithms_enabled()
+        False
+    """
     return _deterministic
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """Whether ``use_deterministic_algorithms`` asked for warnings only."""
+    """Whether ``use_deterministic_algorithms`` asked for warnings only.
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.is_deterministic_algorithms_warn_only_enabled()
+        False
+    """
     return _warn_only
 
 
 def get_deterministic_debug_mode() -> int:
-    """0 default, 1 warn, 2 error."""
+    """0 default, 1 warn, 2 error.
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.get_deterministic_debug_mode()
+        0
+    """
     return (1 if _warn_only else 2) if _deterministic else 0
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
-    """``use_deterministic_algorithms`` by number or name: default, warn, error. RuntimeError for others."""
+    """``use_deterministic_algorithms`` by number or name: default, warn, error. RuntimeError for others.
+
+    Parameters:
+        debug_mode (int or str): 0 or "default", 1 or "warn", 2 or "error"
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.set_deterministic_debug_mode("default")
+        >>> trt.get_deterministic_debug_mode()
+        0
+    """
     if not isinstance(debug_mode, (int, str)):
         raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
     if isinstance(debug_mode, str):
@@ -73,13 +127,30 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 
 
 def get_float32_matmul_precision() -> str:
-    """What ``set_float32_matmul_precision`` set."""
+    """What ``set_float32_matmul_precision`` set.
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.get_float32_matmul_precision()
+        'highest'
+    """
     return _precision
 
 
 def set_float32_matmul_precision(precision: str) -> None:
     """What products of float32 matrices may leave out for speed. highest: nothing. high: where the processor has AMX, larger ones take a number as the sum of two bfloat16
-    (16 bits), on CUDA as tf32 (`backends.cuda.matmul.fp32_precision`); medium: with AMX as one bfloat16 (8 bits), on CUDA as tf32. Sums are float32 always."""
+    (16 bits), on CUDA as tf32 (`backends.cuda.matmul.fp32_precision`); medium: with AMX as one bfloat16 (8 bits), on CUDA as tf32. Sums are float32 always.
+
+    Parameters:
+        precision (str): "highest", "high" or "medium"
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.set_float32_matmul_precision("high")
+        >>> trt.get_float32_matmul_precision()
+        'high'
+        >>> trt.set_float32_matmul_precision("highest")
+    """
     global _precision
     if not isinstance(precision, str):
         raise RuntimeError(f"set_float32_matmul_precision expects a str, but got {type(precision).__name__}")

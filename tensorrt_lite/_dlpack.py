@@ -16,7 +16,17 @@ __all__ = ["from_dlpack", "to_dlpack"]
 
 
 def to_dlpack(tensor: Any) -> Any:
-    """A DLPack capsule over the tensor's memory. BufferError for tensors that have none (meta, lazy conjugates)."""
+    """A DLPack capsule over the tensor's memory. BufferError for tensors that have none (meta, lazy conjugates).
+
+    Parameters:
+        tensor (Tensor): the tensor
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> capsule = trt.to_dlpack(trt.tensor([1.0, 2.0]))
+        >>> trt.from_dlpack(capsule)
+        tensor([1., 2.])
+    """
     if not isinstance(tensor, TensorBase):
         raise TypeError(f"to_dlpack(): argument 'tensor' must be Tensor, not {type(tensor).__name__}")
     return _core.to_capsule(tensor, -1, False)
@@ -92,6 +102,17 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
 
     device: where the tensor is wanted (it is copied to another one); copy: True always copies, False never does (ValueError where it would have to).
     RuntimeError for a capsule consumed before, BufferError for devices and layouts this library can't read.
+
+    Parameters:
+        ext_tensor (object): an array of another library, or a DLPack capsule
+        device (device or None, default None): where the result is; None keeps the array's device
+        copy (bool or None, default None): whether it is copied; None copies only where it must
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> import numpy
+        >>> trt.from_dlpack(numpy.arange(3.0))
+        tensor([0., 1., 2.], dtype=torch.float64)
     """
     target = None if device is None else _device(device)
     if target is not None and target.type not in ("cpu", "cuda"):

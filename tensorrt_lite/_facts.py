@@ -67,7 +67,20 @@ class Tag(enum.IntEnum):
 
 
 def classproperty(func: Callable[[Any], Any]) -> Any:
-    """A property of the class: reading it calls `func(cls)`."""
+    """A property of the class: reading it calls `func(cls)`.
+
+    Parameters:
+        func (function): called with the class
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> class Layer:
+        ...     @trt.classproperty
+        ...     def kind(cls):
+        ...         return cls.__name__.lower()
+        >>> Layer.kind
+        'layer'
+    """
 
     class Property:
         def __get__(self, instance: Any, owner: type) -> Any:
@@ -77,12 +90,27 @@ def classproperty(func: Callable[[Any], Any]) -> Any:
 
 
 def compiled_with_cxx11_abi() -> bool:
-    """True, as programs expect that choose flags for C++ by it; no part of the core is C++."""
+    """True, as programs expect that choose flags for C++ by it; no part of the core is C++.
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.compiled_with_cxx11_abi()
+        True
+    """
     return True
 
 
 def get_file_path(*path_components: str) -> str:
-    """A path below the folder that the package lies in: get_file_path("torch", "x") is x in the package's folder."""
+    """A path below the folder that the package lies in: get_file_path("torch", "x") is x in the package's folder.
+
+    Parameters:
+        *path_components (str): "torch", and what follows below the folder
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.get_file_path("torch", "nn").endswith("nn")
+        True
+    """
     package = os.path.dirname(os.path.abspath(__file__))
     if path_components[:1] in (("torch",), ("tensorrt_lite",)):
         return os.path.join(package, *path_components[1:])
@@ -92,7 +120,26 @@ def get_file_path(*path_components: str) -> str:
 def from_file(filename: str, shared: bool | None = None, size: int = 0, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
               requires_grad: bool = False) -> Tensor:  # fmt: skip
     """A CPU tensor of `size` elements over a mapped file: (size). shared: what is written goes to the file, which is made where it is not there. RuntimeError
-    for a file that cannot be opened or is too short."""
+    for a file that cannot be opened or is too short.
+
+    Parameters:
+        filename (str): the file's path
+        shared (bool or None, default None): whether what is written to the tensor goes to the file
+        size (int, default 0): how many elements
+        dtype (dtype or None, default None): the type of the elements; None is the default
+        layout (layout or None, default None): strided
+        device (device or None, default None): must be the CPU
+        pin_memory (bool, default False): whether the memory is page-locked, which needs CUDA
+        requires_grad (bool, default False): whether the result records gradients
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> import tempfile
+        >>> file = tempfile.NamedTemporaryFile()
+        >>> count = file.write(bytes([1, 2, 3])), file.flush()
+        >>> trt.from_file(file.name, size=3, dtype=trt.uint8)
+        tensor([1, 2, 3], dtype=torch.uint8)
+    """
     from tensorrt_lite import UntypedStorage, get_default_dtype
 
     dtype = get_default_dtype() if dtype is None else dtype
@@ -105,24 +152,53 @@ def from_file(filename: str, shared: bool | None = None, size: int = 0, *, dtype
 
 
 def init_num_threads() -> None:
-    """Let operators use as many threads as at the start of the process."""
+    """Let operators use as many threads as at the start of the process.
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.init_num_threads()
+        >>> trt.get_num_threads() > 0
+        True
+    """
     from tensorrt_lite._C.core.parallel import get_num_threads, set_num_threads
 
     set_num_threads(get_num_threads())
 
 
 def is_vulkan_available() -> bool:
-    """False: there is no such device."""
+    """False: there is no such device.
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.is_vulkan_available()
+        False
+    """
     return False
 
 
 def is_warn_always_enabled() -> bool:
-    """Whether warnings that come once in a process come at each occasion."""
+    """Whether warnings that come once in a process come at each occasion.
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.is_warn_always_enabled()
+        False
+    """
     return warn_always()
 
 
 def set_warn_always(b: bool, /) -> None:
-    """Have warnings that come once in a process come at each occasion, or no longer. TypeError for what is no bool."""
+    """Have warnings that come once in a process come at each occasion, or no longer. TypeError for what is no bool.
+
+    Parameters:
+        b (bool): whether they come at each occasion
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.set_warn_always(False)
+        >>> trt.is_warn_always_enabled()
+        False
+    """
     if not isinstance(b, bool):
         raise TypeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
     warn_always(b)

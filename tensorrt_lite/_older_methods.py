@@ -104,7 +104,17 @@ def reinforce(self: Tensor, reward: Any) -> NoReturn:
 
 
 def resize(self: Tensor, *sizes: Any) -> Tensor:
-    """A view of another shape with as many elements (deprecated: use resize_ or reshape). RuntimeError where their number differs."""
+    """A view of another shape with as many elements (deprecated: use resize_ or reshape). RuntimeError where their number differs.
+
+    Parameters:
+        *sizes (int): the new shape, of as many elements
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.arange(4).resize(2, 2)
+        tensor([[0, 1],
+                [2, 3]])
+    """
     import warnings
 
     warnings.warn("non-inplace resize is deprecated", stacklevel=2)

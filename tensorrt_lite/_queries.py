@@ -38,5 +38,15 @@ def _dtype_of_number(value: Any) -> dtype:
 
 
 def can_cast(from_: dtype, to: dtype) -> bool:
-    """Whether PyTorch's rules let a result of dtype `from_` be written to `to`: never to a lower kind (float to int, complex to float, any to bool)."""
+    """Whether PyTorch's rules let a result of dtype `from_` be written to `to`: never to a lower kind (float to int, complex to float, any to bool).
+
+    Parameters:
+        from_ (dtype): the type of the values
+        to (dtype): the type in which they are written
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.can_cast(trt.int64, trt.float32), trt.can_cast(trt.float32, trt.int64)
+        (True, False)
+    """
     return bool(can_cast_types(from_, to))

@@ -53,6 +53,22 @@ def set_printoptions(
     precision: digits after the point. threshold: tensors with more elements show `edgeitems` at both ends of every
     dimension. linewidth: characters a line. profile: "default", "short" or "full", applied before the rest.
     sci_mode: scientific notation always (True), never (False) or as the values ask for (None).
+
+    Parameters:
+        precision (int or None, default None): digits after the point, 4 at first
+        threshold (float or None, default None): tensors of more elements are abbreviated, 1000 at first
+        edgeitems (int or None, default None): how many elements abbreviated ones show at both ends of each
+            dimension, 3 at first
+        linewidth (int or None, default None): characters in a line, 80 at first
+        profile (str or None, default None): "default", "short" or "full", applied before the rest
+        sci_mode (bool or None, default None): scientific notation always, never, or as the values ask for
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.set_printoptions(precision=2)
+        >>> trt.tensor([3.14159])
+        tensor([3.14])
+        >>> trt.set_printoptions(profile="default")
     """
     if profile in _PROFILES:
         _options.precision, _options.threshold, _options.edgeitems, _options.linewidth = _PROFILES[profile]
@@ -68,14 +84,30 @@ def set_printoptions(
 
 
 def get_printoptions() -> dict[str, Any]:
-    """The options in force, as keywords for `set_printoptions`."""
+    """The options in force, as keywords for `set_printoptions`.
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.get_printoptions()["precision"]
+        4
+    """
     names = ("precision", "threshold", "edgeitems", "linewidth", "sci_mode")
     return {name: getattr(_options, name) for name in names}
 
 
 @contextmanager
 def printoptions(**kwargs: Any) -> Iterator[None]:
-    """Within the block tensors print with these options (those of `set_printoptions`)."""
+    """Within the block tensors print with these options (those of `set_printoptions`).
+
+    Parameters:
+        **kwargs: the options, as set_printoptions() takes them
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> with trt.printoptions(precision=2):
+        ...     print(trt.tensor([3.14159]))
+        tensor([3.14])
+    """
     before = get_printoptions()
     set_printoptions(**kwargs)
     try:

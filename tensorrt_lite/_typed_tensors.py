@@ -179,7 +179,18 @@ def converted(t: Any, dtype: Any, non_blocking: bool) -> Any:
 
 
 def set_default_tensor_type(t: Any) -> None:
-    """The default dtype and device of new tensors by a typed tensor class of floating-point numbers, or its string."""
+    """The default dtype and device of new tensors by a typed tensor class of floating-point numbers, or its string.
+
+    Parameters:
+        t (type or str): such as FloatTensor, or "torch.DoubleTensor"
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.set_default_tensor_type("torch.DoubleTensor")
+        >>> trt.tensor([1.5]).dtype
+        torch.float64
+        >>> trt.set_default_tensor_type("torch.FloatTensor")
+    """
     kind = class_named(t) if isinstance(t, str) else t
     if isinstance(kind, tensortype) and kind.is_sparse:
         raise TypeError("only dense types are supported as the default type")

@@ -88,7 +88,17 @@ _core.set_default_generator(default_generator)
 
 
 def manual_seed(seed: int) -> Generator:
-    """Restart the default stream at ``seed`` in [-2^63, 2^64); returns the default generator."""
+    """Restart the default stream at ``seed`` in [-2^63, 2^64); returns the default generator.
+
+    Parameters:
+        seed (int): from -2^63 to 2^64 - 1
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> _ = trt.manual_seed(0)
+        >>> trt.rand(3)
+        tensor([0.4963, 0.7682, 0.0885])
+    """
     from tensorrt_lite.cuda.random import manual_seed_all
 
     manual_seed_all(int(seed))
@@ -98,27 +108,67 @@ def manual_seed(seed: int) -> Generator:
 
 
 def seed() -> int:
-    """Seed the default stream with a number that differs in every call; returns it."""
+    """Seed the default stream with a number that differs in every call; returns it.
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.seed() == trt.initial_seed()
+        True
+    """
     return default_generator.seed()
 
 
 def initial_seed() -> int:
-    """The seed of the default stream."""
+    """The seed of the default stream.
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> _ = trt.manual_seed(7)
+        >>> trt.initial_seed()
+        7
+    """
     return default_generator.initial_seed()
 
 
 def get_rng_state() -> Tensor:
-    """The state of the default stream as a uint8 tensor."""
+    """The state of the default stream as a uint8 tensor.
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> state = trt.get_rng_state()
+        >>> x = trt.rand(3)
+        >>> trt.set_rng_state(state)
+        >>> trt.equal(trt.rand(3), x)
+        True
+    """
     return default_generator.get_state()
 
 
 def set_rng_state(new_state: Tensor) -> None:
-    """Continue the default stream where a state stood."""
+    """Continue the default stream where a state stood.
+
+    Parameters:
+        new_state (Tensor): what get_rng_state() returned
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> state = trt.get_rng_state()
+        >>> x = trt.rand(3)
+        >>> trt.set_rng_state(state)
+        >>> trt.equal(trt.rand(3), x)
+        True
+    """
     default_generator.set_state(new_state)
 
 
 def thread_safe_generator() -> Generator | None:
-    """The Generator of the DataLoader's worker thread that calls, None elsewhere: what `generator=` of a random operator takes."""
+    """The Generator of the DataLoader's worker thread that calls, None elsewhere: what `generator=` of a random operator takes.
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.thread_safe_generator() is None
+        True
+    """
     from tensorrt_lite.utils.data import get_worker_info
 
     worker = get_worker_info()

@@ -331,6 +331,24 @@ def save(
 
     Tensors that share storage keep sharing it. _use_new_zipfile_serialization=False writes PyTorch's format before 1.6. RuntimeError for a path in a folder that does not
     exist, TypeError for tensors without strided storage, and what pickling raises for other objects.
+
+    Parameters:
+        obj (object): tensors, or what has tensors in it, such as a state_dict
+        f (str, path or file): where it is written
+        pickle_module (module or None, default None): the module that pickles; None is Python's
+        pickle_protocol (int, default 2): the version of the pickle format
+        _use_new_zipfile_serialization (bool, default True): False writes the format from before PyTorch 1.6
+        _disable_byteorder_record (bool, default False): whether the record of the byte order is left out
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> import io
+        >>> file = io.BytesIO()
+        >>> trt.save({"weight": trt.ones(2)}, file)
+        >>> file.seek(0)
+        0
+        >>> trt.load(file)
+        {'weight': tensor([1., 1.])}
     """
     from ._checkpoint.writer import Layout, write_checkpoint
 
@@ -359,6 +377,29 @@ def load(
     weights_only=False is Python's pickle (or `pickle_module`): it imports and calls whatever the file names, so it is for files whose writer you
     trust with your account. With allow_code=False it builds whole modules of this package's layers and executes nothing.
     memory_limit: bytes that reading may take, tensors included, instead of twice the file's size and 16 MB.
+
+    Parameters:
+        f (str, path or file): where it is read
+        map_location (device, str, dict or function, default None): the device of tensors; None is the one that
+            they were saved from
+        pickle_module (module or None, default None): the module that unpickles, with weights_only=False; None is
+            Python's
+        weights_only (bool or None, default None): whether only tensors and plain data are read; None is True
+        mmap (bool or None, default None): whether tensors are mapped, not read
+        allow_code (bool or None, default None): False builds whole modules and executes nothing of the file
+        memory_limit (int or None, default None): how many bytes reading may take; None is twice the file's size
+            and 16 MB
+        **pickle_load_args: what the unpickler takes, such as encoding
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> import io
+        >>> file = io.BytesIO()
+        >>> trt.save({"weight": trt.ones(2)}, file)
+        >>> file.seek(0)
+        0
+        >>> trt.load(file, map_location="cpu")
+        {'weight': tensor([1., 1.])}
     """
     import mmap as mmap_module
     import pickle

@@ -485,7 +485,17 @@ class Tensor(TensorBase):
         return _namespace(api_version)
 
     def to_device(self, device, /, *, stream=None) -> Tensor:
-        """The tensor on a device: the array API's name for ``to``. stream: None, the current one; ValueError for another."""
+        """The tensor on a device: the array API's name for ``to``. stream: None, the current one; ValueError for another.
+
+        Parameters:
+            device (device): where the result is
+            stream (None, default None): not supported
+
+        Example:
+            >>> import tensorrt_lite as trt
+            >>> trt.ones(2).to_device("cpu")
+            tensor([1., 1.])
+        """
         if stream is not None:
             raise ValueError("to_device(): only stream=None, the current one, is supported")
         return self.to(device)

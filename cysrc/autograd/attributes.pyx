@@ -519,7 +519,18 @@ def make_wrapper_subclass(cls, TensorBase like not None, device, require_grad=Fa
 
 
 def as_subclass(TensorBase self not None, cls):
-    """The same tensor as an instance of a subclass; keeps the history."""
+    """The same tensor as an instance of a subclass; keeps the history.
+
+    Parameters:
+        cls (type): a subclass of Tensor
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> class Named(trt.Tensor):
+        ...     pass
+        >>> type(trt.ones(2).as_subclass(Named)).__name__
+        'Named'
+    """
     if not isinstance(cls, type) or not issubclass(cls, TensorBase):
         raise TypeError(f"as_subclass(): cls must be a subclass of Tensor, got {cls!r}")
     cdef TensorBase r = instance_of(cls, self)

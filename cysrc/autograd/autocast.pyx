@@ -387,18 +387,41 @@ def is_cache_enabled():
 
 
 def clear_autocast_cache():
-    """Drop the casts of weights that this thread keeps."""
+    """Drop the casts of weights that this thread keeps.
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.clear_autocast_cache()
+        >>> trt.is_autocast_cache_enabled()
+        True
+    """
     clear_cache()
 
 
 def autocast_increment_nesting():
-    """One more context is entered; returns how many are."""
+    """One more context is entered; returns how many are.
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.autocast_increment_nesting()
+        1
+        >>> trt.autocast_decrement_nesting()
+        0
+    """
     state_of_thread.nesting += 1
     return state_of_thread.nesting
 
 
 def autocast_decrement_nesting():
-    """One context less; returns how many are left."""
+    """One context less; returns how many are left.
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.autocast_increment_nesting()
+        1
+        >>> trt.autocast_decrement_nesting()
+        0
+    """
     state_of_thread.nesting -= 1
     return state_of_thread.nesting
 

@@ -126,12 +126,29 @@ cdef device default_device():
 
 
 def set_default_device(d):
-    """Set the device on which factory functions of the calling thread create tensors."""
+    """Set the device on which factory functions of the calling thread create tensors.
+
+    Parameters:
+        d (device, str or None): the device; None is the CPU
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.set_default_device("cpu")
+        >>> trt.ones(2).device
+        device(type='cpu')
+        >>> trt.set_default_device(None)
+    """
     _set_default(cpu_device if d is None else parse_device(d))
 
 
 def get_default_device():
-    """Return the device on which factory functions create tensors."""
+    """Return the device on which factory functions create tensors.
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.get_default_device()
+        device(type='cpu')
+    """
     return default_device()
 
 

@@ -415,7 +415,14 @@ def _table_size():
 
 
 def is_grad_enabled():
-    """Return whether operators record Nodes in this thread."""
+    """Return whether operators record Nodes in this thread.
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> with trt.no_grad():
+        ...     print(trt.is_grad_enabled())
+        False
+    """
     return bool(tls().grad_mode)
 
 
@@ -424,7 +431,14 @@ def _set_grad_enabled(bint mode):
 
 
 def is_inference_mode_enabled():
-    """Return whether inference mode is on in this thread."""
+    """Return whether inference mode is on in this thread.
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> with trt.inference_mode():
+        ...     print(trt.is_inference_mode_enabled())
+        True
+    """
     return bool(tls().inference_mode)
 
 

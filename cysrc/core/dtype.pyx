@@ -173,7 +173,18 @@ cdef bint can_cast(int source, int target) noexcept:
 
 
 def set_default_dtype(dtype d not None):
-    """Set the floating point type of new tensors; raises TypeError for other types."""
+    """Set the floating point type of new tensors; raises TypeError for other types.
+
+    Parameters:
+        d (dtype): float16, bfloat16, float32 or float64
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.set_default_dtype(trt.float64)
+        >>> trt.tensor([1.5]).dtype
+        torch.float64
+        >>> trt.set_default_dtype(trt.float32)
+    """
     global _default_float
     if category[d.code] != CAT_FLOAT or not has_loops(d.code):
         raise TypeError(f"only floating-point types that operators compute with are supported as the default type, but got {d!r}")
@@ -181,12 +192,28 @@ def set_default_dtype(dtype d not None):
 
 
 def get_default_dtype():
-    """Return the current default floating point dtype."""
+    """Return the current default floating point dtype.
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.get_default_dtype()
+        torch.float32
+    """
     return dtype_of(_default_float)
 
 
 def promote_types(dtype type1 not None, dtype type2 not None):
-    """Return the smallest dtype both types convert to safely (PyTorch's lattice). RuntimeError where there is none."""
+    """Return the smallest dtype both types convert to safely (PyTorch's lattice). RuntimeError where there is none.
+
+    Parameters:
+        type1 (dtype): the first type
+        type2 (dtype): the second type
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.promote_types(trt.int32, trt.float32)
+        torch.float32
+    """
     cdef int code = promotion[type1.code][type2.code]
     if code == NO_PROMOTION:
         raise_promotion(type1.code, type2.code)

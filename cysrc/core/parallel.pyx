@@ -66,7 +66,19 @@ cdef void* blas_runner() noexcept nogil:
 
 
 def set_num_threads(int n):
-    """Set the number of threads that operators use (at most 16 for each processor are); results do not depend on it."""
+    """Set the number of threads that operators use (at most 16 for each processor are); results do not depend on it.
+
+    Parameters:
+        n (int): how many, at least 1
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> before = trt.get_num_threads()
+        >>> trt.set_num_threads(1)
+        >>> trt.get_num_threads()
+        1
+        >>> trt.set_num_threads(before)
+    """
     global trt_threads, chosen_threads
     if n <= 0:
         raise RuntimeError(f"set_num_threads expects a positive integer, got {n}")
@@ -75,7 +87,13 @@ def set_num_threads(int n):
 
 
 def get_num_threads():
-    """Return the number of threads that operators use."""
+    """Return the number of threads that operators use.
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.get_num_threads() > 0
+        True
+    """
     return 1 if trt_forked else chosen_threads or trt_threads
 
 
@@ -145,7 +163,16 @@ cdef extern from *:
 
 
 def set_flush_denormal(mode):
-    """Treat subnormal numbers as zero in the calling thread (mode: bool), as PyTorch does; False where the processor can't."""
+    """Treat subnormal numbers as zero in the calling thread (mode: bool), as PyTorch does; False where the processor can't.
+
+    Parameters:
+        mode (bool): whether they are zero
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.set_flush_denormal(False)
+        True
+    """
     if not isinstance(mode, bool):
         raise TypeError(f"set_flush_denormal expects a bool, but got {type(mode).__name__}")
     return trt_flush_denormals(mode)

@@ -143,9 +143,19 @@ def vmap(
     warning. ValueError for dimensions that do not fit the arguments; RuntimeError for `.item()`, results whose shape depends on values, and writes in place
     of a batch to what is none.
 
-    >>> import tensorrt_lite as trt
-    >>> trt.vmap(trt.dot)(trt.ones(2, 3), trt.ones(2, 3)).tolist()
-    [3.0, 3.0]
+    Parameters:
+        func (function): takes tensors of one element of the batch
+        in_dims (int, tuple or None, default 0): the batch's dimension in each argument; None for what all
+            elements share
+        out_dims (int or tuple, default 0): the batch's dimension in each result
+        randomness (str, default 'error'): what operators that draw numbers do: "error", "different" or "same" for
+            all elements
+        chunk_size (int or None, default None): how many elements are computed at a time; None is all
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.vmap(trt.dot)(trt.ones(2, 3), trt.ones(2, 3)).tolist()
+        [3.0, 3.0]
     """
     check_randomness_mode(randomness)
     if not (chunk_size is None or chunk_size > 0):

@@ -22,17 +22,42 @@ def _flags() -> int:
 
 
 def is_anomaly_enabled() -> bool:
-    """Whether anomaly mode is on in this thread."""
+    """Whether anomaly mode is on in this thread.
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> with trt.autograd.detect_anomaly():
+        ...     print(trt.is_anomaly_enabled())
+        True
+    """
     return bool(_flags() & _ON)
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Whether gradients are searched for NaN in this thread."""
+    """Whether gradients are searched for NaN in this thread.
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> with trt.autograd.detect_anomaly():
+        ...     print(trt.is_anomaly_check_nan_enabled())
+        True
+    """
     return bool(_flags() & _CHECK_NAN)
 
 
 def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
-    """Switch anomaly mode on or off in this thread."""
+    """Switch anomaly mode on or off in this thread.
+
+    Parameters:
+        mode (bool): whether it is on
+        check_nan (bool, default True): whether a gradient with NaN raises an error
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.set_anomaly_enabled(False)
+        >>> trt.is_anomaly_enabled()
+        False
+    """
     _set_anomaly((_ON | (_CHECK_NAN if check_nan else 0)) if mode else 0)
 
 

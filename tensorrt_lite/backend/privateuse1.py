@@ -25,7 +25,16 @@ def _register_device_module(device_type: str, module: Any) -> None:
 
 
 def get_device_module(device: Any = None) -> Any:
-    """The package's module of a device (a device, its name, None: the current accelerator's, the CPU's without one). RuntimeError where there is none."""
+    """The package's module of a device (a device, its name, None: the current accelerator's, the CPU's without one). RuntimeError where there is none.
+
+    Parameters:
+        device (device, str or None, default None): the device; None is the current accelerator
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.get_device_module("cpu") is trt.cpu
+        True
+    """
     if device is None:
         name = (trt.accelerator.current_accelerator(check_available=True) or trt.device("cpu")).type
     elif isinstance(device, (str, trt.device)):

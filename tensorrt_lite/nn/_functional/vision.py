@@ -120,19 +120,54 @@ def _resample(input: Any, n: int, mode: str, output_size: Any, factors: Any, ali
 
 
 def upsample(input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: Any = None) -> Tensor:
-    """The old name of interpolate."""
+    """The old name of interpolate.
+
+    Parameters:
+        input (Tensor): (N, C, L), (N, C, H, W) or (N, C, D, H, W)
+        size (int or tuple of ints, default None): the spatial size of the result
+        scale_factor (number or tuple of numbers, default None): the factor of the spatial size, instead of size
+        mode (str, default 'nearest'): as interpolate() takes it
+        align_corners (bool or None, default None): whether the centres of the corner pixels stay in place
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.nn.functional.upsample(trt.tensor([[[1.0, 3.0]]]), scale_factor=2)
+        tensor([[[1., 1., 3., 3.]]])
+    """
     _warn_upsample("upsample", "")
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 def upsample_nearest(input: Any, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """The old name of interpolate(mode="nearest")."""
+    """The old name of interpolate(mode="nearest").
+
+    Parameters:
+        input (Tensor): (N, C, L), (N, C, H, W) or (N, C, D, H, W)
+        size (int or tuple of ints, default None): the spatial size of the result
+        scale_factor (number or tuple of numbers, default None): the factor of the spatial size, instead of size
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.nn.functional.upsample_nearest(trt.tensor([[[1.0, 3.0]]]), scale_factor=2)
+        tensor([[[1., 1., 3., 3.]]])
+    """
     _warn_upsample("upsample_nearest", "")
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
 def upsample_bilinear(input: Any, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """The old name of interpolate(mode="bilinear", align_corners=True)."""
+    """The old name of interpolate(mode="bilinear", align_corners=True).
+
+    Parameters:
+        input (Tensor): (N, C, H, W)
+        size (int or tuple of ints, default None): the spatial size of the result
+        scale_factor (number or tuple of numbers, default None): the factor of the spatial size, instead of size
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.nn.functional.upsample_bilinear(trt.ones(1, 1, 2, 2), scale_factor=2).shape
+        torch.Size([1, 1, 4, 4])
+    """
     _warn_upsample("upsample_bilinear", "")
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
