@@ -140,10 +140,21 @@ def test_tracebacks_end_in_the_users_line():
 
 def test_every_hint_is_used():
     tested = {key for key, _, _ in MISTAKES} | {"pickle", "global"}
-    assert set(HINTS) - tested == {"devices"}  # below, on the emulator's or the meta device
+    assert set(HINTS) - tested == {"devices", "no driver"}  # below
 
 
 def test_two_devices():
     with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device") as error:
         nn.Linear(2, 2)(trt.ones(1, 2, device="meta"))
     assert error.value.__notes__ == ["Hint: " + HINTS["devices"]]
+
+
+@pytest.mark.parametrize("call", ["t.ones(2).cuda()", "t.zeros(2, device='cuda')", "t.ones(2).to('cuda:0')", "t.cuda.synchronize()"])
+def test_cuda_without_a_driver_is_one_frame_and_a_hint(call):
+    code = f"import tensorrt_lite as t, traceback\ntry: {call}\nexcept RuntimeError: traceback.print_exc()"
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), "TENSORRT_LITE_LIBCUDA": "/no/libcuda.so.1", "TENSORRT_LITE_CUDA": ""}
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env=environment).stderr
+    assert "RuntimeError: CUDA error: no NVIDIA driver found" in said and 'Hint: Choose the device that the machine has: device = "cuda" if torch.cuda.is_available()' in said
+    assert "importlib" not in said and "_kernels" not in said
+    if "synchronize" not in call:
+        assert said.count("File ") == 1

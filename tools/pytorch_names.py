@@ -1,7 +1,9 @@
-"""Which names PyTorch has that are not here, for programs that run under the alias: tensorrt_lite/compat/pytorch_names.tsv and class_homes.tsv.
+"""Which names PyTorch has that are not here, for programs that run under the alias: tensorrt_lite/compat/pytorch_names.tsv, class_homes.tsv
+and settings.tsv.
 
     python -m tools.pytorch_names        # needs the PyTorch whose names are meant
 
+settings.tsv has the names and defaults of the compiler's settings, which programs set.
 pytorch_names.tsv has a row for each module of PyTorch's that programs may import: public ones, those that define a public class, and the
 private ones of tests/compat/package_names.tsv. Behind it stand the names that the module here lacks: `name:kind` (c class, f function, m module,
 d dtype or layout, v value), or `name=path` where another public path here holds what PyTorch has there. class_homes.tsv says which classes
@@ -23,8 +25,13 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "tensorrt_lite" / "compat"
 USED = ROOT / "tests" / "compat" / "package_names.tsv"
+# Private modules that programs import, for names that are here or only to annotate with.
+_PRIVATE = (
+    *(f"utils.data._utils{part}" for part in ("", ".collate", ".fetch", ".pin_memory", ".worker")),
+    *("_decomp", "_functorch.aot_autograd", "_functorch.vmap", "_inductor.utils", "jit._trace", "nn.modules._functions", "optim._functional"),
+)
+_SETTINGS = ("_dynamo.config", "_functorch.config", "_inductor.config")
 # PyTorch's own tools and tests, which no program imports.
-_PRIVATE = tuple(f"utils.data._utils{part}" for part in ("", ".collate", ".fetch", ".pin_memory", ".worker"))  # that are here under the same names, and that programs import
 _LEFT_OUT = ("testing._internal", "utils.hipify", "utils.benchmark.examples", "distributed.flight_recorder", "utils.data.datapipes.gen_pyi")
 
 
@@ -83,8 +90,30 @@ def used_names() -> dict[str, set[str]]:
     return used
 
 
+def settings() -> list[str]:
+    """`module, name, default` of the compiler's settings: None for what is no literal, `=name` for another name of a setting."""
+    lines = []
+    for path in _SETTINGS:
+        for name, entry in sorted(importlib.import_module(f"torch.{path}")._config.items()):
+            default = entry.default
+            text = f"{{{', '.join(map(repr, sorted(default)))}}}" if isinstance(default, set) and default else repr(default)
+            alias = (entry.alias or "").removeprefix(f"torch.{path}.")
+            lines.append(f"{path}\t{name}\t{'=' + alias if alias and not alias.startswith('torch.') else text if is_literal(text) else None}")
+    return lines
+
+
+def is_literal(text: str) -> bool:
+    try:
+        ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        return False
+    return str(Path.cwd().anchor) not in text and "\t" not in text  # no path of this machine
+
+
 def main() -> int:
     warnings.simplefilter("ignore")
+    head = "# Written by tools/pytorch_names.py\n"
+    (FOLDER / "settings.tsv").write_text(head + "\n".join(settings()) + "\n", encoding="utf-8")
     torch = importlib.import_module("torch")
     everything = [m.name.removeprefix("torch.") for m in pkgutil.walk_packages(torch.__path__, "torch.", onerror=lambda name: None)]
     used = used_names()
@@ -133,7 +162,6 @@ def main() -> int:
                 continue
             entries.append(f"{name}={same}" if same else f"{name}:{kind_of(value)}")
         rows.append("\t".join([path, " ".join(entries)]).rstrip("\t"))
-    head = "# Written by tools/pytorch_names.py\n"
     (FOLDER / "pytorch_names.tsv").write_text(head + "\n".join(sorted(rows)) + "\n", encoding="utf-8")
     lines = [f"{module}\t{name}\t{home}" for (module, name), home in sorted(homes.items())]
     (FOLDER / "class_homes.tsv").write_text(head + "\n".join(lines) + "\n", encoding="utf-8")

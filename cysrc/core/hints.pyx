@@ -1,6 +1,6 @@
-"""What usually causes the commonest errors: notes of exceptions, which Python prints below the message and which `str(error)` does not hold.
+"""Hints for the commonest errors. They are notes of the exception: Python prints them below the message, and `str(error)` does not contain them.
 
-The messages are PyTorch's, which programs and tests match; hints stand beside them. An error is raised as `raise hinted("shapes", RuntimeError(...))`.
+The message itself is PyTorch's, since programs and tests match it. An error is raised as `raise hinted("shapes", RuntimeError(...))`.
 """
 
 HINTS = {
@@ -37,7 +37,8 @@ HINTS = {
     "keys": "The file is of another architecture, or of another version of it. strict=False loads the keys that both have and returns the others.",
     "sizes differ": "Layers of other sizes (another number of classes): leave their keys out and load with strict=False, or build the model as it was saved.",
     "pickle": "Start method {0} pickles the dataset, collate_fn and worker_init_fn: lambdas and what is defined inside a function cannot be. Define them at the top of a module, or use worker_threads=True.",
-    "global": "weights_only=False reads files of any class, and runs code of theirs: for files alone that you trust.",
+    "global": "weights_only=False loads any class and runs code from the file. Use it only for files you trust.",
+    "no driver": 'Choose the device that the machine has: device = "cuda" if torch.cuda.is_available() else "cpu". TENSORRT_LITE_CUDA=emulate runs CUDA programs slowly on the CPU.',
 }
 
 

@@ -399,7 +399,10 @@ def _set_device_loader(function not None):
 cdef DeviceHooks* device_hooks() except NULL:
     """The hooks of CUDA; RuntimeError where there is no driver."""
     if hooks.allocate == NULL:
-        _load_device()
+        try:
+            _load_device()
+        except RuntimeError as error:
+            raise error.with_traceback(None)  # without the frames of imports: the caller asked for a device
     return &hooks
 
 

@@ -15,6 +15,7 @@ from libc.stdint cimport uintptr_t
 from libc.stdlib cimport getenv
 from libc.string cimport memcpy, strcmp
 from tensorrt_lite._C.core.dispatch cimport attach, tls
+from tensorrt_lite._C.core.hints import hinted
 from tensorrt_lite._C.cuda.entry_points cimport AccessDescription, AllocationProperties, Driver, SharedHandle, access_of, pinned_on
 
 attach()
@@ -176,7 +177,7 @@ cdef inline int _check(int status) except -1 nogil:
 cdef int _require() except -1:
     _open()
     if unavailable_reason is not None:
-        raise RuntimeError(f"CUDA error: {unavailable_reason}")
+        raise hinted("no driver", RuntimeError(f"CUDA error: {unavailable_reason}"))
     if forked:
         raise RuntimeError("Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use the 'spawn' start method")
     return 0

@@ -6,15 +6,13 @@ from collections.abc import Iterable
 from importlib.metadata import Distribution
 from typing import Any
 
-__all__ = ["VERSION", "find_distributions"]
+__all__ = ["METADATA", "VERSION", "find_distributions"]
 
 # PyTorch's version whose names and numbers are meant, with a local part that says who answers.
 VERSION = "2.13.0+trtlite"
 
-_FILES = {
-    "METADATA": f"Metadata-Version: 2.1\nName: torch\nVersion: {VERSION}\nSummary: tensorrt_lite, answering to PyTorch's name\n",
-    "top_level.txt": "torch\n",
-}
+METADATA = f"Metadata-Version: 2.1\nName: torch\nVersion: {VERSION}\nSummary: tensorrt_lite, answering to PyTorch's name\n"
+_FILES = {"METADATA": METADATA, "top_level.txt": "torch\n"}
 
 
 class _Torch(Distribution):

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import runpy
 import sys
 import sysconfig
 from pathlib import Path
+from typing import Any
+
+from tensorrt_lite.compat.metadata import METADATA, VERSION
 
 _USAGE = """\
 usage: tensorrt-lite run [--report[=FILE]] [--children] program.py [arguments]
@@ -18,17 +22,23 @@ Runs a PyTorch program with tensorrt_lite answering to `import torch`. Processes
 
   --report      print to stderr, or to FILE, what the program touched, what was missing, and what was missing but never used
   --children    programs that it starts by subprocess, too (through PYTHONPATH and TENSORRT_LITE_ALIAS)
-  -- command    an installed command (pytest, accelerate) instead of a file
+  -- command    an installed command (pytest, accelerate, or python with its arguments) instead of a file
 """
 
 _ALIAS_USAGE = """\
-usage: tensorrt-lite alias --install | --remove
+usage: tensorrt-lite alias --install [--always] | --remove
 
-Puts a hook into this environment's site-packages, or takes it away. With it, and with TENSORRT_LITE_ALIAS=1 in the environment, every program of the
-environment has tensorrt_lite answering to `import torch`; without the variable the hook does nothing.
+Makes this environment ready for packages that depend on PyTorch, or undoes it:
+
+  - a hook in site-packages. Programs that run with TENSORRT_LITE_ALIAS=1 in their environment have tensorrt_lite answering to `import torch`.
+  - an entry for the distribution "torch", so that pip does not download PyTorch for a package that depends on it. `pip install torch` replaces it.
+    It is not written where PyTorch is installed.
+
+  --always    the hook works without the variable; TENSORRT_LITE_ALIAS=0 turns it off for a program
 """
 
 _HOOK = "_tensorrt_lite_alias"
+_INSTALLER = "tensorrt-lite"
 
 
 def _run_command(name: str) -> None:
@@ -39,13 +49,38 @@ def _run_command(name: str) -> None:
 
     for entry in entry_points(group="console_scripts", name=name):
         sys.exit(entry.load()())
-    if find_spec(f"{name}.__main__" if name.isidentifier() and find_spec(name) else "no.such") is not None:
+    if name.isidentifier() and find_spec(name) is not None and find_spec(f"{name}.__main__") is not None:
         runpy.run_module(name, run_name="__main__", alter_sys=True)
         return
     path = which(name)
     if path is None:
         sys.exit(f"tensorrt-lite run: no command {name!r} is installed in this environment")
     runpy.run_path(path, run_name="__main__")
+
+
+def _is_python(name: str) -> bool:
+    """Whether a command is a Python interpreter."""
+    return re.fullmatch(r"python(3(\.\d+)?)?", os.path.basename(name)) is not None
+
+
+def _after_interpreter(arguments: list[str]) -> list[str]:
+    """What `python arguments` runs, without the interpreter's options. ValueError for one that cannot be had in a process that runs already."""
+    while arguments and arguments[0].startswith("-") and arguments[0] not in ("-m", "-c", "-"):
+        option = arguments[0]
+        if option == "-u":
+            for stream in (sys.stdout, sys.stderr):
+                stream.reconfigure(write_through=True)  # type: ignore[union-attr]
+        elif option in ("-W", "-X") and len(arguments) > 1:
+            arguments = [option + arguments[1], *arguments[2:]]
+            continue
+        elif option.startswith("-W"):
+            import warnings
+
+            warnings._setoption(option[2:])  # type: ignore[attr-defined]  # what the interpreter itself calls
+        elif option not in ("-B", "-s", "-q") and not option.startswith("-X"):
+            raise ValueError(option)
+        arguments = arguments[1:]
+    return arguments
 
 
 def _write_report(target: str) -> None:
@@ -64,15 +99,32 @@ def _share_by_environment() -> None:
     os.environ["TENSORRT_LITE_ALIAS"] = "1"
 
 
+def _warn_of_children() -> None:
+    """Say once, where PyTorch is installed, that a Python which the program starts by `subprocess` imports that one."""
+    from importlib.machinery import PathFinder
+
+    if PathFinder.find_spec("torch") is None:
+        return
+    said: list[bool] = []
+
+    def hear(event: str, details: tuple[Any, ...]) -> None:
+        if event == "subprocess.Popen" and not said and _is_python(os.fsdecode(details[0] or "")):
+            said.append(True)
+            print("tensorrt-lite run: the program starts another Python, whose `import torch` is the installed PyTorch; with --children it is tensorrt_lite", file=sys.stderr)
+
+    sys.addaudithook(hear)
+
+
 def main(arguments: list[str]) -> int:
     """Run what the arguments say; the exit status is the program's, 2 for wrong usage."""
     report: str | None = None
+    children = False
     while arguments and arguments[0].startswith("--") and arguments[0] != "--":
         option, _, value = arguments[0].partition("=")
         if option == "--report":
             report = value
         elif option == "--children" and not value:
-            _share_by_environment()
+            children = True
         else:
             print(_USAGE, end="", file=sys.stdout if option == "--help" else sys.stderr)
             return 0 if option == "--help" else 2
@@ -83,10 +135,26 @@ def main(arguments: list[str]) -> int:
     if arguments[0] == "-h":
         print(_USAGE, end="")
         return 0
+    command = arguments[0] == "--"
+    if command:
+        arguments = arguments[1:]
+    if _is_python(arguments[0]) and (command or not os.path.exists(arguments[0])):
+        try:
+            arguments, command = _after_interpreter(arguments[1:]), False
+        except ValueError as option:
+            print(f"tensorrt-lite run: python's option {option} has no effect on a process that runs already; leave it out", file=sys.stderr)
+            return 2
+        if not arguments:
+            print(_USAGE, end="", file=sys.stderr)
+            return 2
     from tensorrt_lite._run_program import run_program
     from tensorrt_lite.compat import install
 
     install()
+    if children:
+        _share_by_environment()
+    else:
+        _warn_of_children()
     if report is not None:
         import atexit
 
@@ -94,25 +162,58 @@ def main(arguments: list[str]) -> int:
 
         record()
         atexit.register(_write_report, report)
-    if arguments[0] == "--":
-        sys.argv = arguments[1:]
-        _run_command(arguments[1])
+    if command:
+        sys.argv = arguments
+        _run_command(arguments[0])
     else:
         run_program(arguments)
     return 0
 
 
+def _torch_distribution(folder: Path) -> dict[Path, str]:
+    """The files that tell pip that "torch" is installed, which `pip uninstall torch` removes."""
+    info = folder / f"torch-{VERSION}.dist-info"
+    texts = {
+        "METADATA": f"{METADATA}Requires-Dist: tensorrt-lite\n\nInstalled by `tensorrt-lite alias --install`, so that packages that depend on PyTorch find it.\n",
+        "INSTALLER": _INSTALLER + "\n",
+        "WHEEL": f"Wheel-Version: 1.0\nGenerator: {_INSTALLER}\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    texts["RECORD"] = "".join(f"{info.name}/{name},,\n" for name in (*texts, "RECORD"))
+    return {info / name: text for name, text in texts.items()}
+
+
+def _installed_pytorch(folder: Path) -> Path | None:
+    """The entry of a distribution "torch" in a folder of packages that is not ours."""
+    for info in folder.glob("torch-*.dist-info"):
+        installer = info / "INSTALLER"
+        if not installer.exists() or installer.read_text(encoding="utf-8").strip() != _INSTALLER:
+            return info
+    return None
+
+
 def alias(arguments: list[str]) -> int:
-    """Install or remove the hook."""
-    if arguments not in (["--install"], ["--remove"]):
+    """Install or remove the hook and the distribution."""
+    if arguments not in (["--install"], ["--install", "--always"], ["--remove"]):
         print(_ALIAS_USAGE, end="", file=sys.stdout if arguments in (["-h"], ["--help"]) else sys.stderr)
         return 0 if arguments in (["-h"], ["--help"]) else 2
     folder = Path(sysconfig.get_path("purelib"))
-    files = {folder / f"{_HOOK}.py": (Path(__file__).parent / "site" / "sitecustomize.py").read_text(encoding="utf-8"), folder / f"{_HOOK}.pth": f"import {_HOOK}\n"}
+    hook = (Path(__file__).parent / "site" / "sitecustomize.py").read_text(encoding="utf-8")
+    if "--always" in arguments:
+        hook = hook.replace('_DEFAULT = "0"', '_DEFAULT = "1"')
+    files = {folder / f"{_HOOK}.py": hook, folder / f"{_HOOK}.pth": f"import {_HOOK}\n"}
+    pytorch = _installed_pytorch(folder)
+    if pytorch is None:
+        files |= _torch_distribution(folder)
     for path, text in files.items():
-        if arguments == ["--install"]:
+        if arguments[0] == "--install":
+            path.parent.mkdir(exist_ok=True)
             path.write_text(text, encoding="utf-8")
         else:
             path.unlink(missing_ok=True)
-        print(f"{'wrote' if arguments == ['--install'] else 'removed'} {path}")
+    for path in sorted({path if path.parent == folder else path.parent for path in files}):
+        if arguments[0] == "--remove" and path.is_dir():
+            path.rmdir()
+        print(f"{'wrote' if arguments[0] == '--install' else 'removed'} {path}")
+    if arguments[0] == "--install" and pytorch is not None:
+        print(f"PyTorch is installed ({pytorch.name}): its distribution is left as it is")
     return 0

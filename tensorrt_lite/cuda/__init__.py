@@ -97,6 +97,7 @@ def is_initialized() -> bool:
 
 
 def _backend() -> Any:
+    _driver.require()
     from tensorrt_lite.cuda import _kernels
 
     return _kernels.backend

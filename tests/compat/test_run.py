@@ -209,7 +209,7 @@ def test_the_hook_acts_where_the_environment_asks(tmp_path):
     """The .pth hook, as `tensorrt-lite alias --install` writes it, in a site folder of this test's own."""
     code = "from tensorrt_lite.compat import run; import sysconfig; sysconfig.get_path = lambda name: '.'; run.alias(['--install'])"
     run("-c", code, cwd=tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["_tensorrt_lite_alias.pth", "_tensorrt_lite_alias.py"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["_tensorrt_lite_alias.pth", "_tensorrt_lite_alias.py", "torch-2.13.0+trtlite.dist-info"]
     # `site` reads .pth files of the folders that it is given
     ask = f"import site, sys; site.addsitedir({str(tmp_path)!r}); print('tensorrt_lite' in sys.modules); import importlib.metadata as m; print(m.version('torch')); import torch; print(torch.__version__)"
     assert run("-c", ask, cwd=tmp_path.parent, TENSORRT_LITE_ALIAS="1").stdout.split() == ["False", "2.13.0+trtlite", "2.13.0+trtlite"]
@@ -217,6 +217,53 @@ def test_the_hook_acts_where_the_environment_asks(tmp_path):
     assert run("-c", ask, cwd=tmp_path.parent).stdout == "[]\n"
     run("-c", code.replace("--install", "--remove"), cwd=tmp_path)
     assert [path.name for path in tmp_path.iterdir() if path.name != "__pycache__"] == []
+
+
+def test_the_hook_acts_always_where_that_was_asked_for(tmp_path):
+    code = "from tensorrt_lite.compat import run; import sysconfig; sysconfig.get_path = lambda name: '.'; run.alias(['--install', '--always'])"
+    run("-c", code, cwd=tmp_path)
+    ask = f"import site; site.addsitedir({str(tmp_path)!r}); import torch; print(torch.__version__)"
+    assert run("-c", ask, cwd=tmp_path.parent).stdout == "2.13.0+trtlite\n"
+    assert "trtlite" not in run("-c", ask.replace("import torch; print(torch.__version__)", "import sys; print(sys.meta_path)"), cwd=tmp_path.parent, TENSORRT_LITE_ALIAS="0").stdout
+
+
+def test_pip_takes_the_alias_for_an_installed_pytorch(tmp_path):
+    """A package that depends on torch installs without it; PyTorch itself is never overwritten."""
+    code = "from tensorrt_lite.compat import run; import sysconfig; sysconfig.get_path = lambda name: {folder!r}; run.alias([{action!r}])"
+    folder = tmp_path / "packages"
+    folder.mkdir()
+    run("-c", code.format(folder=str(folder), action="--install"), cwd=tmp_path)
+    ask = "import importlib.metadata as m; d = next(iter(m.distributions(name='torch', path=['packages']))); print(d.version, d.metadata['Requires-Dist'], len(d.files), all(f.locate().exists() for f in d.files))"
+    assert run("-c", ask, cwd=tmp_path).stdout == "2.13.0+trtlite tensorrt-lite 4 True\n"
+    wants = "from packaging.requirements import Requirement as R; print([R(r).specifier.contains('2.13.0+trtlite') for r in ('torch>=2.1,<4', 'torch==2.13.0', 'torch>=2.14')])"
+    assert run("-c", wants, cwd=tmp_path).stdout == "[True, True, False]\n"
+    run("-c", code.format(folder=str(folder), action="--remove"), cwd=tmp_path)
+    assert [path.name for path in folder.iterdir() if path.name != "__pycache__"] == []
+    (folder / "torch-2.13.0.dist-info").mkdir()
+    said = run("-c", code.format(folder=str(folder), action="--install"), cwd=tmp_path).stdout
+    assert "PyTorch is installed (torch-2.13.0.dist-info)" in said and not (folder / "torch-2.13.0+trtlite.dist-info").exists()
+
+
+@pytest.mark.parametrize("words", [("--", "python"), ("--", "python3", "-u", "-W", "error", "-X", "dev"), ("python",)], ids=" ".join)
+def test_the_command_python_runs_its_program(program, tmp_path, words):
+    program("import sys, torch; print(torch.__version__, sys.argv, [f[0] for f in sys.warnoptions or sys.modules['warnings'].filters][:1])")
+    said = run(*LITE, *words, "program.py", "--lr", "1", cwd=tmp_path).stdout
+    assert said.startswith("2.13.0+trtlite ['program.py', '--lr', '1']") and ("'error'" in said) is ("error" in words)
+    assert run(*LITE, *words, "-c", "import torch, sys; print(torch.__version__, sys.argv)", "x", cwd=tmp_path).stdout == "2.13.0+trtlite ['-c', 'x']\n"
+    assert "usage:" in run(*LITE, *words, cwd=tmp_path, status=2).stderr
+
+
+def test_options_of_python_that_come_too_late_are_refused(program, tmp_path):
+    program("print(1)")
+    assert "python's option -O has no effect" in run(*LITE, "--", "python", "-O", "program.py", cwd=tmp_path, status=2).stderr
+    assert "no command 'no_such_command' is installed" in run(*LITE, "--", "no_such_command", cwd=tmp_path, status=1).stderr
+
+
+def test_another_python_that_would_import_pytorch_is_mentioned_once(program, tmp_path):
+    pytest.importorskip("torch")
+    program("import subprocess, sys\nfor i in range(2):\n    subprocess.run([sys.executable, '-c', '1'])\n")
+    assert run(*LITE, "program.py", cwd=tmp_path).stderr.count("starts another Python") == 1
+    assert run(*LITE, "--children", "program.py", cwd=tmp_path).stderr == ""
 
 
 def test_importing_the_package_imports_nothing_of_this(tmp_path):

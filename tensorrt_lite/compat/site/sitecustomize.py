@@ -7,6 +7,8 @@
 import os
 import sys
 
+_DEFAULT = "0"  # "1" in what `alias --install --always` writes
+
 
 class _WhenAsked:
     """A finder that puts the alias in its place and answers through it."""
@@ -33,7 +35,7 @@ class _WhenAsked:
         return sys.meta_path[0]
 
 
-if os.environ.get("TENSORRT_LITE_ALIAS") == "1" and not any(type(f).__name__ == "_Alias" or getattr(f, "__name__", "") == "_WhenAsked" for f in sys.meta_path):
+if os.environ.get("TENSORRT_LITE_ALIAS", _DEFAULT) == "1" and not any(type(f).__name__ == "_Alias" or getattr(f, "__name__", "") == "_WhenAsked" for f in sys.meta_path):
     sys.meta_path.insert(0, _WhenAsked)
 
 if __name__ == "sitecustomize":

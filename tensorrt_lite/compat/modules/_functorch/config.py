@@ -1,0 +1,5 @@
+"""torch._functorch.config: settings of a tracer that is not there."""
+
+from tensorrt_lite.compat.modules._settings import become_settings
+
+become_settings(__name__)
