@@ -149,9 +149,9 @@ def machine(facts: Mapping[str, Any], root: Path) -> Iterable[Finding]:
     cores = facts["cpu"]["cores"]
     if load > cores / 2:
         yield Finding(
-            "slow",
-            f"other processes keep {load:.1f} of {cores} cores busy: regions that are split wait for the slowest thread",
-            "set_num_threads(1) is often faster then; do not measure now",
+            "note",
+            f"load {load:.1f} on {cores} cores: other processes are running, and work that is split among threads waits for the slowest",
+            "set_num_threads(1) is often faster until they end; measure when they have",
         )
     lost = facts["openmp"].get("shared", {}).get("lost", 0)
     if lost:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 import tensorrt_lite as trt
@@ -31,11 +33,26 @@ def test_a_misspelt_command_is_guessed(capsys):
     assert "did you mean 'doctor'?" in capsys.readouterr().err
 
 
-def test_the_whole_list(capsys):
+def test_the_whole_list_is_plain_text(capsys):
+    assert main(["missing", "--all"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("WHAT IS MISSING, DIFFERENT OR SLOWER\n")
+    assert not {"`", "|", "]("} & {mark for mark in ("`", "|", "](") if mark in printed}
+    words = set(re.findall(r"[A-Za-z_]{4,}", _gaps.text().lower()))
+    assert len(words - set(re.findall(r"[A-Za-z_]{4,}", printed.lower()))) < 20  # the addresses of links
+
+
+def test_alone_it_is_an_overview(capsys):
     assert main(["missing"]) == 0
     printed = capsys.readouterr().out
-    assert printed.startswith("# What is missing, different or slower\n")
-    assert printed == _gaps.text()
+    assert printed.count("\n") < 80 and "\njit: missing: trace" in printed and "tensorrt-lite missing --all" in printed
+    assert main(["missing", "--every"]) == 2
+
+
+@pytest.mark.parametrize(("name", "said"), [("quantize", "quantize_per_tensor: not implemented\n"), ("lightning", "runs unchanged"), ("pytorch-lightning", "runs unchanged")])
+def test_what_resembles_a_missing_name_and_packages_that_run(name, said, capsys):
+    assert main(["missing", name]) == 0
+    assert said in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -45,7 +62,7 @@ def test_the_whole_list(capsys):
         ("mobile_optimizer", "utils.mobile_optimizer: not implemented\n"),
         ("export", "export: not implemented\n"),
         ("quint8", "quint8: not implemented\n"),
-        ("nn.Linear", "nn.Linear: is here\n"),
+        ("nn.Linear", "nn.Linear: is implemented\n"),
         ("DataLoader", "num_workers"),
     ],
 )
@@ -58,16 +75,16 @@ def test_one_name(name, said, capsys):
 def test_a_name_of_nothing(name, capsys):
     assert main(["missing", name]) == 1
     printed = capsys.readouterr()
-    assert printed.out == "" and f"nothing is known of '{name}'" in printed.err
+    assert printed.out == "" and f"'{name}' is not a name" in printed.err
 
 
 def test_what_is_here_says_so_under_its_own_name_too(capsys):
     assert main(["missing", "SparseAdam"]) == 0
-    assert capsys.readouterr().out.startswith("optim.SparseAdam: is here\n")
+    assert capsys.readouterr().out.startswith("optim.SparseAdam: is implemented\n")
     assert main(["missing", "sparse"]) == 0
-    assert capsys.readouterr().out.startswith("sparse: is here, but for what is said below\n")
+    assert capsys.readouterr().out.startswith("sparse: is implemented, except for what is said below\n")
     assert main(["missing", "sparse.spsolve"]) == 0
-    assert capsys.readouterr().out.startswith("sparse.spsolve: is here, but for what is said below\n")
+    assert capsys.readouterr().out.startswith("sparse.spsolve: is implemented, except for what is said below\n")
 
 
 def test_every_missing_name_is_found():

@@ -44,7 +44,6 @@ def test_a_good_set_up_has_nothing_to_fix(tmp_path):
         ({"sys/fs/cgroup/cpu/cpu.cfs_quota_us": "200000", "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000"}, {}, "grants the time of 2 cores"),
         ({"sys/kernel/mm/transparent_hugepage/enabled": "always madvise [never]"}, {}, "huge pages are off"),
         ({"sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "powersave"}, {}, "clock is kept low"),
-        ({"proc/loadavg": "7.5 7 6 1/1 1"}, {}, "keep 7.5 of 8 cores busy"),
         ({}, {"openmp": {"threads": 8, "runtimes": ["/a/libgomp.so.1", "/b/libgomp-1f.so.1"]}}, "2 OpenMP runtimes: /a/libgomp.so.1"),
         ({}, {"build": {}}, "no compiled core"),
         ({}, {"build": {"debug": True, "instruction_set": "avx2"}}, "debug build"),
@@ -66,6 +65,12 @@ def test_a_good_set_up_has_nothing_to_fix(tmp_path):
 def test_each_handicap_is_found_alone(files, changes, said, tmp_path):
     found = slow(tmp_path, files, **changes)
     assert len(found) == 1 and said in found[0]
+
+
+def test_other_processes_are_noted_and_no_fault_of_the_installation(tmp_path):
+    files = {"proc/loadavg": "7.5 7 6 1/1 1"}
+    notes = [f.what for f in _doctor.findings(facts(), machine(tmp_path, **files)) if f.level == "note"]
+    assert slow(tmp_path, files) == [] and len(notes) == 1 and notes[0].startswith("load 7.5 on 8 cores")
 
 
 def test_a_limit_that_the_threads_keep_is_fine(tmp_path):

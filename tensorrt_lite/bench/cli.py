@@ -133,10 +133,12 @@ def _status_line(text: str) -> None:
 
 
 def _measure(row: Row, sides: Sequence[Side], threads: int, plan: Plan, check: bool) -> tuple[Result, str]:
-    """The row's result and what to say of its budget; with `check` an excess counts once it happened three times."""
+    """The row's result and, with `check`, what to say of its budget: an excess counts once it happened three times."""
     result = measure.measure(row, sides, threads, plan)
+    if not check:
+        return result, ""
     excess = report.over_limit(result)
-    for _ in range(_CHECK_RUNS - 1 if check else 0):
+    for _ in range(_CHECK_RUNS - 1):
         if excess is None:
             break
         result = measure.measure(row, sides, threads, plan)
@@ -202,11 +204,13 @@ def main(argv: list[str] | None = None) -> int:
 
     load, cores = os.getloadavg()[0], info.cpu()["cores"]
     if load > cores / 2:
-        _warn(f"other processes keep {load:.1f} of {cores} cores busy; rows with several threads suffer most")
+        _warn(f"load {load:.1f} on {cores} cores: other processes are running, and rows with several threads suffer most")
     try:
         sides, facts = _open_sides(libraries, options.isolate, options.clean_environment)
     except (ImportError, RuntimeError) as error:
-        parser.error(f"cannot load a library: {error}")
+        name = next((name for name in libraries[1:] if name in str(error)), None)
+        _warn(f"cannot load {name or 'a library'} ({error})" + (f": pip install {name}, or leave it out of --against" if name else ""))
+        return 2
     try:
         done = _run(chosen, sides, counts, plan, options.check)
     except KeyboardInterrupt:

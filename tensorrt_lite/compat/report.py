@@ -41,15 +41,17 @@ def _watch(module: ModuleType) -> None:
 
 
 def report() -> str:
-    """Names that were touched, that are missing, and of those the ones that were imported or named but never used."""
+    """What the program used of PyTorch: first what is missing, then the modules and names that it asked for itself."""
     missing = sorted(name for name, was_used in absent.used.items() if was_used)
     unused = sorted(name for name, was_used in absent.used.items() if not was_used)
     modules = sorted(name for name in sys.modules if name == "torch" or name.startswith("torch."))
+    # the package imports modules of its own; a program's are those of which it touched a name, and their parents
+    owners = {name.rpartition(".")[0] for name in _touched} | (_touched & set(modules))
     parts = [
-        ("modules imported", [name for name in modules if not isinstance(sys.modules[name], absent.AbsentModule)]),
-        ("names touched", sorted(_touched)),
-        ("modules missing, imported", [name for name in modules if isinstance(sys.modules[name], absent.AbsentModule)]),
         ("names missing, used", missing),
         ("names missing, never used", unused),
+        ("modules missing, imported", [name for name in modules if isinstance(sys.modules[name], absent.AbsentModule)]),
+        ("modules used", [name for name in modules if name in owners and not isinstance(sys.modules[name], absent.AbsentModule)]),
+        ("names used", sorted(_touched - set(modules))),
     ]
     return "".join(f"{title}: {len(found)}\n{''.join(f'  {name}{chr(10)}' for name in found)}" for title, found in parts)
