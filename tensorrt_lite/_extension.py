@@ -76,7 +76,11 @@ def function(name: str, address: int, n_arguments: int, n_returned: int, doc: st
 
 def load_library(path: str | os.PathLike[str]) -> None:
     """Load a shared library and have it register its operators. OSError where it cannot be loaded or is none of tensorrt_lite's."""
+    from tensorrt_lite.compat.libraries import load_replacement
+
     path = os.fspath(path)
+    if load_replacement(path):
+        return
     loaded = ctypes.PyDLL(path)
     try:
         init = loaded.trtl_library_init

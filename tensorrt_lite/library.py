@@ -40,6 +40,8 @@ __all__ = ["CustomOpDef", "Library", "custom_op", "define", "get_ctx", "impl", "
 
 _KEYS = {"cpu": "CPU", "cuda": "CUDA", "meta": "Meta", "default": "CompositeExplicitAutograd"}
 _DISPATCH_KEYS = {"PrivateUse1", "CPU", "CUDA", "Meta", "CompositeImplicitAutograd", "CompositeExplicitAutograd", "Autograd", "AutogradCPU", "AutogradCUDA"}
+# XPU: packages register for it beside the others; no tensor is on such a device.
+_AUTOCAST_KEYS = {"AutocastCPU", "AutocastCUDA", "AutocastXPU"}
 _ROW_KEYS = {"Meta": 0, "CPU": 1, "CUDA": 2, "PrivateUse1": 5}
 _PYTHON, _AUTOGRAD, _AUTOCAST, _TRANSFORM, _ALL = 6, 8, 11, 12, 15
 _operators: dict[str, dict[str, dict[str, Operator]]] = {}  # namespace, name, overload
@@ -111,6 +113,10 @@ class Operator:
 
     def _run_autocast(self, values: list[Any]) -> Any:
         device_type = self._key(self._tensors(values)).lower()
+        own = self._kernels.get("Autocast" + device_type.upper())
+        if own is not None and trt.is_autocast_enabled(device_type):
+            positional, keywords = self._given(values)
+            return own(*positional, **keywords)
         if device_type.upper() in self._autocast and trt.is_autocast_enabled(device_type):
             return self._call_cast(device_type, values)
         return self._row.call(self._tensors(values), values, _AUTOCAST, 1 << _AUTOGRAD)
@@ -506,11 +512,12 @@ def define(qualname: str, schema: str, *, lib: Library | None = None, tags: Any 
 
 def impl(qualname: Any, types: str | Sequence[str], func: Callable[..., Any] | None = None, *, lib: Library | None = None) -> Any:
     """Register the kernel of an operator for devices ("cpu", "cuda", "meta", "default" for all) or dispatch keys ("CPU", "Autograd", ...); a decorator
-    without `func`. A kernel for "Autograd" is called while gradients are recorded, the others without."""
+    without `func`. A kernel for "Autograd" is called while gradients are recorded, one for "AutocastCPU" or "AutocastCUDA" below autocast of that device: it
+    turns autocast off before it calls the operator again."""
     keys = [types] if isinstance(types, str) else list(types)
     for key in keys:
-        if key not in _KEYS and key not in _DISPATCH_KEYS:
-            raise ValueError(f"impl: expected a device of {sorted(_KEYS)} or a dispatch key of {sorted(_DISPATCH_KEYS)}, got {key!r}")
+        if key not in _KEYS and key not in _DISPATCH_KEYS | _AUTOCAST_KEYS:
+            raise ValueError(f"impl: expected a device of {sorted(_KEYS)} or a dispatch key of {sorted(_DISPATCH_KEYS | _AUTOCAST_KEYS)}, got {key!r}")
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         row = _row_named(qualname)
@@ -526,6 +533,8 @@ def impl(qualname: Any, types: str | Sequence[str], func: Callable[..., Any] | N
             op._kernels[key] = function
             if lib is not None:
                 lib._implemented.append((op, key, function))
+        if _AUTOCAST_KEYS.intersection(keys):
+            op._row.set_kernel(_AUTOCAST, op._run_autocast)
         op._fill_backends()
         return function
 

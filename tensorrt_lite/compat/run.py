@@ -31,14 +31,15 @@ usage: tensorrt-lite alias --install [--always] | --remove
 Makes this environment ready for packages that depend on PyTorch, or undoes it:
 
   - a hook in site-packages. Programs that run with TENSORRT_LITE_ALIAS=1 in their environment have tensorrt_lite answering to `import torch`.
-  - an entry for the distribution "torch", so that pip does not download PyTorch for a package that depends on it. `pip install torch` replaces it.
-    It is not written where PyTorch is installed.
+  - an entry for the distribution "torch", so that pip does not download PyTorch for a package that depends on it. In a virtual environment pip.conf
+    gets a constraint that keeps it. Neither is written where PyTorch is installed.
 
   --always    the hook works without the variable; TENSORRT_LITE_ALIAS=0 turns it off for a program
 """
 
 _HOOK = "_tensorrt_lite_alias"
 _INSTALLER = "tensorrt-lite"
+_CONSTRAINT = "_tensorrt_lite_constraint.txt"
 
 
 def _run_command(name: str) -> None:
@@ -174,7 +175,7 @@ def _torch_distribution(folder: Path) -> dict[Path, str]:
     """The files that tell pip that "torch" is installed, which `pip uninstall torch` removes."""
     info = folder / f"torch-{VERSION}.dist-info"
     texts = {
-        "METADATA": f"{METADATA}Requires-Dist: tensorrt-lite\n\nInstalled by `tensorrt-lite alias --install`, so that packages that depend on PyTorch find it.\n",
+        "METADATA": f"{METADATA}\nInstalled by `tensorrt-lite alias --install`, so that packages that depend on PyTorch find it.\n",
         "INSTALLER": _INSTALLER + "\n",
         "WHEEL": f"Wheel-Version: 1.0\nGenerator: {_INSTALLER}\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
@@ -202,18 +203,25 @@ def alias(arguments: list[str]) -> int:
         hook = hook.replace('_DEFAULT = "0"', '_DEFAULT = "1"')
     files = {folder / f"{_HOOK}.py": hook, folder / f"{_HOOK}.pth": f"import {_HOOK}\n"}
     pytorch = _installed_pytorch(folder)
+    settings, constraint = Path(sys.prefix) / "pip.conf", folder / _CONSTRAINT
+    written = f"# Written by `tensorrt-lite alias --install`\n[global]\nconstraint = {constraint}\n"
+    keeps = sys.prefix != sys.base_prefix and (not settings.exists() or settings.read_text(encoding="utf-8") == written)
     if pytorch is None:
-        files |= _torch_distribution(folder)
+        files |= _torch_distribution(folder) | {constraint: f"torch=={VERSION}\n"}
+        if keeps:
+            files[settings] = written
     for path, text in files.items():
         if arguments[0] == "--install":
             path.parent.mkdir(exist_ok=True)
             path.write_text(text, encoding="utf-8")
         else:
             path.unlink(missing_ok=True)
-    for path in sorted({path if path.parent == folder else path.parent for path in files}):
+    for path in sorted({path.parent if path.parent.suffix == ".dist-info" else path for path in files}):
         if arguments[0] == "--remove" and path.is_dir():
             path.rmdir()
         print(f"{'wrote' if arguments[0] == '--install' else 'removed'} {path}")
     if arguments[0] == "--install" and pytorch is not None:
         print(f"PyTorch is installed ({pytorch.name}): its distribution is left as it is")
+    elif arguments[0] == "--install" and not keeps:
+        print(f"packages that want another version of torch: pip install --constraint {constraint} ...")
     return 0

@@ -209,9 +209,9 @@ def test_suites(program, tmp_path, arguments):
 
 def test_the_hook_acts_where_the_environment_asks(tmp_path):
     """The .pth hook, as `tensorrt-lite alias --install` writes it, in a site folder of this test's own."""
-    code = "from tensorrt_lite.compat import run; import sysconfig; sysconfig.get_path = lambda name: '.'; run.alias(['--install'])"
+    code = "from tensorrt_lite.compat import run; import sys, sysconfig; sysconfig.get_path = lambda name: '.'; sys.prefix = sys.base_prefix; run.alias(['--install'])"
     run("-c", code, cwd=tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["_tensorrt_lite_alias.pth", "_tensorrt_lite_alias.py", "torch-2.13.0+trtlite.dist-info"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["_tensorrt_lite_alias.pth", "_tensorrt_lite_alias.py", "_tensorrt_lite_constraint.txt", "torch-2.13.0+trtlite.dist-info"]
     # `site` reads .pth files of the folders that it is given
     ask = f"import site, sys; site.addsitedir({str(tmp_path)!r}); print('tensorrt_lite' in sys.modules); import importlib.metadata as m; print(m.version('torch')); import torch; print(torch.__version__)"
     assert run("-c", ask, cwd=tmp_path.parent, TENSORRT_LITE_ALIAS="1").stdout.split() == ["False", "2.13.0+trtlite", "2.13.0+trtlite"]
@@ -222,7 +222,7 @@ def test_the_hook_acts_where_the_environment_asks(tmp_path):
 
 
 def test_the_hook_acts_always_where_that_was_asked_for(tmp_path):
-    code = "from tensorrt_lite.compat import run; import sysconfig; sysconfig.get_path = lambda name: '.'; run.alias(['--install', '--always'])"
+    code = "from tensorrt_lite.compat import run; import sys, sysconfig; sysconfig.get_path = lambda name: '.'; sys.prefix = sys.base_prefix; run.alias(['--install', '--always'])"
     run("-c", code, cwd=tmp_path)
     ask = f"import site; site.addsitedir({str(tmp_path)!r}); import torch; print(torch.__version__)"
     assert run("-c", ask, cwd=tmp_path.parent).stdout == "2.13.0+trtlite\n"
@@ -231,16 +231,17 @@ def test_the_hook_acts_always_where_that_was_asked_for(tmp_path):
 
 def test_pip_takes_the_alias_for_an_installed_pytorch(tmp_path):
     """A package that depends on torch installs without it; PyTorch itself is never overwritten."""
-    code = "from tensorrt_lite.compat import run; import sysconfig; sysconfig.get_path = lambda name: {folder!r}; run.alias([{action!r}])"
+    code = "from tensorrt_lite.compat import run; import sys, sysconfig; sysconfig.get_path = lambda name: {folder!r}; sys.prefix = '.'; run.alias([{action!r}])"
     folder = tmp_path / "packages"
     folder.mkdir()
     run("-c", code.format(folder=str(folder), action="--install"), cwd=tmp_path)
-    ask = "import importlib.metadata as m; d = next(iter(m.distributions(name='torch', path=['packages']))); print(d.version, d.metadata['Requires-Dist'], len(d.files), all(f.locate().exists() for f in d.files))"
-    assert run("-c", ask, cwd=tmp_path).stdout == "2.13.0+trtlite tensorrt-lite 4 True\n"
+    ask = "import importlib.metadata as m; d = next(iter(m.distributions(name='torch', path=['packages']))); print(d.version, d.metadata['Name'], len(d.files), all(f.locate().exists() for f in d.files))"
+    assert run("-c", ask, cwd=tmp_path).stdout == "2.13.0+trtlite torch 4 True\n"
+    assert str(folder / "_tensorrt_lite_constraint.txt") in (tmp_path / "pip.conf").read_text()
     wants = "from packaging.requirements import Requirement as R; print([R(r).specifier.contains('2.13.0+trtlite') for r in ('torch>=2.1,<4', 'torch==2.13.0', 'torch>=2.14')])"
     assert run("-c", wants, cwd=tmp_path).stdout == "[True, True, False]\n"
     run("-c", code.format(folder=str(folder), action="--remove"), cwd=tmp_path)
-    assert [path.name for path in folder.iterdir() if path.name != "__pycache__"] == []
+    assert [path.name for path in folder.iterdir() if path.name != "__pycache__"] == [] and not (tmp_path / "pip.conf").exists()
     (folder / "torch-2.13.0.dist-info").mkdir()
     said = run("-c", code.format(folder=str(folder), action="--install"), cwd=tmp_path).stdout
     assert "PyTorch is installed (torch-2.13.0.dist-info)" in said and not (folder / "torch-2.13.0+trtlite.dist-info").exists()

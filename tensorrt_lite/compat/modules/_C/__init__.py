@@ -83,8 +83,18 @@ class DispatchKeySet:
         return key in self._keys
 
 
-class _ExcludeDispatchKeyGuard(contextlib.nullcontext):  # type: ignore[type-arg]
-    """No effect: the keys that packages exclude with it (Autocast around their own casts) are not those of this dispatcher."""
+class _ExcludeDispatchKeyGuard(contextlib.ExitStack):
+    """Keys that operators do not go through in a block. Those of Autocast turn it off there; the others are not keys of this dispatcher and have no effect."""
+
+    def __init__(self, keys: DispatchKeySet) -> None:
+        super().__init__()
+        self._devices = [device for device in ("cpu", "cuda") if keys.has(DispatchKey[f"Autocast{device.upper()}"])]
+
+    def __enter__(self) -> _ExcludeDispatchKeyGuard:
+        for device in self._devices:
+            if torch.is_autocast_enabled(device):
+                self.enter_context(torch.autocast(device, enabled=False))
+        return super().__enter__()
 
 
 def _jit_off(*args: Any) -> bool:
