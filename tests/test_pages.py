@@ -101,6 +101,12 @@ def test_the_reference_has_an_entry_with_signature_text_and_row() -> None:
     assert {"nn", "optim", "utils.data", "Tensor"} <= set(reference.MODULES)
 
 
+def test_the_reference_lists_parameters_and_shows_an_example() -> None:
+    text = reference.prose(reference.module("").conv2d.__doc__)
+    assert "<li><code>stride</code> (int or tuple of ints, default 1): how far the filter moves each time</li>" in text
+    assert "<code>&gt;&gt;&gt; import tensorrt_lite as trt\n" in text and "torch.Size([8, 16, 32, 32])" in text
+
+
 def test_public_modules_have_pages() -> None:
     """All but those whose names stand elsewhere: on the page of a module inside, of the command line, or of what returns them."""
     trt = reference.module("")

@@ -8,11 +8,14 @@ CPU kernel takes, whether it is differentiable and which backends have a kernel.
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from .entries import has_entry
+from .help import read_help
 from . import dtypes
 from .schema import DTYPES, Argument, Operator, aliases, load
 
@@ -238,21 +241,30 @@ def write_stubs(root: Path, folder: Path) -> Path:
     return path
 
 
-def documentation_row(op: Operator) -> str:
+def example_cell(op: Operator, examples: dict[str, Any]) -> str:
+    """The call of the operator in its example, for a table: the first one."""
+    text = examples.get(op.public_name, {}).get("example", "")
+    name = re.sub(r"^.*\.|^(linalg|fft|special)_", "", op.public_name)
+    calls = [line[4:] for line in text.splitlines() if line.startswith(">>> ") and f"{name}(" in line]
+    return f"`{calls[0]}`".replace("|", "\\|") if calls else ""
+
+
+def documentation_row(op: Operator, examples: dict[str, Any]) -> str:
     """One row of docs/operators.md."""
+    example = example_cell(op, examples)
     variants = ", ".join(v for v in ("function", "method", "inplace", "out", "nn", "linalg", "fft", "special") if v in op.variants) or ("function" if "." in op.name else "internal")
     if op.kind in ("composed", "factory"):
-        return f"| `{op.name}` | {op.family} | {variants} |"
+        return f"| `{op.name}` | {op.family} | {variants} | {example} |"
     dtypes = op.row.get("dtypes") or ("all" if len(op.dtypes) == len(DTYPES) else " ".join(op.dtypes)) if op.kind == "pointwise" else "see kernel"
     if isinstance(dtypes, list):
         dtypes = " ".join(dtypes)
     gradient = "yes" if any(not formula.startswith(("missing_derivative", "formulas().not_implemented")) for formula in op.backward.values()) else "no"
     cuda = "yes" if not isinstance(op.row.get("kernel"), dict) else "none"
-    return f"| `{op.public_name}` | {op.family} | {variants} | {dtypes} | {gradient} | {cuda} |"
+    return f"| `{op.public_name}` | {op.family} | {variants} | {dtypes} | {gradient} | {cuda} | {example} |"
 
 
-_KERNEL = ("| operator | family | variants | dtypes | gradient | CUDA kernel |", "|---|---|---|---|---|---|")
-_BODY = ("| function | family | variants |", "|---|---|---|")
+_KERNEL = ("| operator | family | variants | dtypes | gradient | CUDA kernel | example |", "|---|---|---|---|---|---|---|")
+_BODY = ("| function | family | variants | example |", "|---|---|---|---|")
 _KINDS = (
     ("Pointwise", "pointwise", "An expression over elements: one row gives the loops of all devices, gradients and tests.", _KERNEL),
     ("Views", "view", "New geometry over the same memory.", _KERNEL),
@@ -263,22 +275,22 @@ _KINDS = (
 )  # fmt: skip
 
 
-def documentation(operators: list[Operator]) -> str:
-    """The text of docs/operators.md."""
+def documentation(operators: list[Operator], examples: dict[str, Any] | None = None) -> str:
+    """The text of docs/operators.md. examples: by function what help() adds, with an `example`."""
     lines = [
         "# Operators", "",
-        "Written by the build, or by `python -m tools.codegen docs`, from the declarations in `cysrc/ops`; `help()` of each has its docstring. Every operator with a",
-        "kernel has a CPU and a Meta kernel; the last column says whether it runs on CUDA. Calling an operator on a device without a kernel raises",
+        "Written by the build, or by `python -m tools.codegen docs`, from the declarations in `cysrc/ops`; `help()` of each has its docstring, parameters and an example. Every operator with a",
+        "kernel has a CPU and a Meta kernel; a column says whether it runs on CUDA. Calling an operator on a device without a kernel raises",
         "NotImplementedError with the operator's name and the key.", "",
     ]  # fmt: skip
     for title, kind, what, head in _KINDS:
         rows = [op for op in operators if ("view" if op.kind == "function" and op.row.get("view") else op.kind) == kind]
-        lines += [f"## {title}", "", what, "", *head, *(documentation_row(op) for op in sorted(rows, key=lambda op: op.public_name)), ""]
+        lines += [f"## {title}", "", what, "", *head, *(documentation_row(op, examples or {}) for op in sorted(rows, key=lambda op: op.public_name)), ""]
     return "\n".join(lines)
 
 
 def write_documentation(root: Path, operators: list[Operator]) -> Path:
     path = root / "docs" / "operators.md"
     path.parent.mkdir(exist_ok=True)
-    path.write_text(documentation(operators))
+    path.write_text(documentation(operators, read_help(root / "cysrc" / "ops", operators)["functions"]))
     return path

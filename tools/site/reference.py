@@ -8,6 +8,7 @@ from __future__ import annotations
 import html
 import inspect
 import re
+import textwrap
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -98,15 +99,35 @@ def signature(value: Any) -> str:
     return re.sub(r" at 0x[0-9a-f]+", "", text)
 
 
+_SECTION = re.compile(r"(Parameters|Example):\n(.*)", re.S)
+
+
+def _code(text: str) -> str:
+    """An example as HTML."""
+    return f'<pre class="example"><code>{html.escape(textwrap.dedent(text).strip())}</code></pre>'
+
+
+def _list(text: str) -> str:
+    """The parameters of a docstring as an HTML list, one by one."""
+    items = []
+    for item in re.split(r"\n(?=\S)", textwrap.dedent(text).strip()):
+        name, _, said = re.sub(r"\n\s+", " ", item).partition(" " if re.match(r"\S+ \(", item) else ": ")
+        items.append(f"<li><code>{html.escape(name)}</code> {html.escape(said, quote=False)}</li>")
+    return '<ul class="parameters">' + "".join(items) + "</ul>"
+
+
 def prose(text: str) -> str:
     """A docstring as HTML without empty lines: paragraphs, examples, names in backticks."""
     blocks = []
     for part in re.split(r"\n\s*\n", inspect.cleandoc(text)):
         if not part.strip():
             continue
+        if section := _SECTION.match(part):
+            blocks.append(_list(section[2]) if section[1] == "Parameters" else _code(section[2]))
+            continue
         lead, _, example = part.partition(">>> ") if part.lstrip().startswith(">>> ") else (part, "", "")
         if example:
-            blocks.append(f'<pre class="example"><code>{html.escape(inspect.cleandoc(part))}</code></pre>')
+            blocks.append(_code(part))
             continue
         before, mark, rest = lead.partition("\n>>> ") if "\n>>> " in lead else (lead, "", "")
         lines = html.escape(before, quote=False).replace("``", "`")
@@ -116,7 +137,7 @@ def prose(text: str) -> str:
         pause = "<br>" if first.rstrip().endswith(".") else " "  # behind a summary, not in the middle of a sentence
         blocks.append(f"<p>{first.strip()}{pause}{others.strip()}</p>" if newline else f"<p>{first.strip()}</p>")
         if mark:
-            blocks.append(f'<pre class="example"><code>{html.escape(">>> " + rest)}</code></pre>')
+            blocks.append(_code(">>> " + rest))
     return re.sub(r"\n{2,}", "\n", "\n".join(blocks))
 
 
