@@ -1,24 +1,25 @@
 """Trading computation for memory: what a function saves for its backward pass is thrown away and computed again when the pass gets there.
 
-`use_reentrant=False` records the function once to learn which tensors its gradient goes to (its arguments and the leaves it uses), cuts the graph
-off and puts one Node in its place; backward records the function again on detached arguments and asks for those gradients. So
-`autograd.grad`, hooks on leaves and keyword arguments work. `use_reentrant=True` runs the function unrecorded and calls `backward` inside backward.
+`use_reentrant=False` keeps the function's own graph, whose Nodes save placeholders in the place of tensors, by hooks on saved tensors. The first that is read in a
+backward pass has the function run again, until all are there. So hooks, `autograd.grad`, `retain_grad` and higher derivatives are those of the plain call.
+`use_reentrant=True` runs the function unrecorded and calls `backward` inside backward.
 """
 
 from __future__ import annotations
 
 import warnings
+import weakref
 from collections import OrderedDict
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
 from tensorrt_lite import autograd
-from tensorrt_lite._C.autograd.node import AccumulateGrad
+from tensorrt_lite._C.autograd.engine import current_task_id
 from tensorrt_lite._C.core.python_key import innermost_transform
 from tensorrt_lite.amp.autocast_mode import autocasts
 from tensorrt_lite.autograd.function import Function
-from tensorrt_lite.autograd.graph import _no_saved_tensors_hooks
+from tensorrt_lite.autograd.graph import saved_tensors_hooks
 from tensorrt_lite.random import default_generator, fork_rng
 
 if TYPE_CHECKING:
@@ -44,18 +45,31 @@ def noop_context_fn() -> tuple[AbstractContextManager[None], AbstractContextMana
     return nullcontext(), nullcontext()
 
 
+# What the contexts below say, for the calls of `checkpoint` inside of them: None leaves it to the call.
+_early_stop: bool | None = None
+_debug: bool | None = None
+
+
 @contextmanager
 def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
-    """Accepted for programs that turn early stopping off: a recomputation here always runs to the function's end."""
-    yield
+    """Whether calls of `checkpoint` inside end their recomputations as soon as all that was saved is there (the default), whatever their early_stop says."""
+    global _early_stop
+    before, _early_stop = _early_stop, enable
+    try:
+        yield
+    finally:
+        _early_stop = before
 
 
 @contextmanager
 def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
-    """NotImplementedError for True, as for checkpoint(debug=True); otherwise without effect."""
-    if enabled:
-        raise NotImplementedError("checkpoint: debug is not implemented (docs/gaps.md)")
-    yield
+    """Whether calls of `checkpoint` inside have debug=True, whatever they say; None leaves it to them."""
+    global _debug
+    before, _debug = _debug, enabled
+    try:
+        yield
+    finally:
+        _debug = before
 
 
 _SELECTIVE = ("CheckpointPolicy", "SAC_IGNORED_OPS", "SelectiveCheckpointContext", "create_selective_checkpoint_contexts")
@@ -133,157 +147,169 @@ def _tensors(value: Any) -> list[Tensor]:
 
 
 # ---- without reentrance
+#
+# A frame belongs to one call. While the function runs, hooks put a _Holder, which holds nothing, in the place of each tensor that the graph saves. The first
+# holder that a backward pass reads has the function run again with other hooks: tensor number i goes to holder number i, and out of it when it is read. A pass has
+# tensors of its own, as several may run over one graph.
 
 
-class _Record:
-    """What one recorded run left behind: the names of its Nodes in their order, the leaves it used, its edges into older Nodes."""
-
-    def __init__(self, outputs: list[Tensor], start: int) -> None:
-        self.leaves: dict[int, Tensor] = {}
-        self.foreign: set[tuple[int, int]] = set()
-        nodes: dict[int, tuple[int, str]] = {}
-        pending: list[Any] = []
-
-        def follow(node: Any, number: int) -> None:
-            if isinstance(node, AccumulateGrad):
-                self.leaves[id(node.variable)] = node.variable
-            elif node._sequence_nr() <= start:
-                self.foreign.add((id(node), number))
-            elif id(node) not in nodes:
-                nodes[id(node)] = (node._sequence_nr(), node.name())
-                pending.append(node)
-
-        for output in outputs:
-            if output.grad_fn is None:
-                self.leaves[id(output)] = output
-            else:
-                follow(output.grad_fn, output.output_nr)
-        while pending:
-            for node, number in pending.pop().next_functions:
-                if node is not None:
-                    follow(node, number)
-        self.names = [name for _, name in sorted(nodes.values())]
+class _Stop(Exception):
+    """Ends a recomputation that has made all that was asked for."""
 
 
-def _sequence_number() -> int:
-    """The number of a Node made now: older ones have smaller numbers."""
-    with trt.enable_grad():
-        return int(trt.empty(0, requires_grad=True).view(0).grad_fn._sequence_nr())  # type: ignore[union-attr]
+class _Holder:
+    """The place of one saved tensor: what passes have recomputed for it, by the pass's number."""
+
+    __slots__ = ("tensors", "__weakref__")
+
+    def __init__(self) -> None:
+        self.tensors: dict[Any, Tensor] = {}
 
 
-def _edge(tensor: Tensor) -> tuple[int, int]:
-    return id(tensor.grad_fn), tensor.output_nr
+class _Inputs(Function):
+    """Keeps the tensors among a call's arguments, as any Node keeps what it saves: with their versions, and through the hooks outside of the call."""
+
+    @staticmethod
+    def forward(ctx: Any, link: Tensor, *tensors: Tensor) -> Tensor:
+        ctx.save_for_backward(*tensors)
+        return link.detach()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        raise AssertionError("checkpoint: no gradient goes to the arguments' keeper")
 
 
 def _metadata(tensor: Tensor) -> tuple[Any, ...]:
     return tuple(tensor.shape), tensor.dtype, tensor.device
 
 
-class _Checkpoint(Function):
-    """The Node in place of a function's graph. Inputs: the call, its recorded outputs, then the tensors that gradients go to."""
+class _Frame:
+    """One call of `checkpoint`: runs the function, and runs it again for the tensors that its graph has saved."""
 
-    @staticmethod
-    def forward(ctx: Any, call: _Call, outputs: list[Tensor], *targets: Tensor) -> tuple[Tensor, ...]:
-        ctx.call = call
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(*call.tensors)
-        call.tensors = []
-        return tuple(output.detach() for output in outputs)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> tuple[Any, ...]:
-        return None, None, *ctx.call.gradients(ctx.saved_tensors, gradients)
-
-
-class _Gate(Function):
-    """Passes an argument to a recomputation that is differentiated again; gradients go back through it once that one's own have been taken."""
-
-    @staticmethod
-    def forward(ctx: Any, state: dict[str, bool], tensor: Tensor) -> Tensor:
-        ctx.state = state
-        ctx.set_materialize_grads(False)
-        return tensor.detach()
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Any) -> tuple[Any, ...]:
-        return None, gradient if ctx.state["open"] else None
-
-
-class _Call:
-    """One call of `checkpoint`: runs the function, and runs it again for its gradients."""
-
-    def __init__(self, function: Callable[..., Any], args: Any, kwargs: Any, preserve: bool, contexts: tuple[Any, Any], check: bool) -> None:
+    def __init__(
+        self, function: Callable[..., Any], args: Any, kwargs: Any, preserve: bool, contexts: tuple[Any, Any], check: bool, early_stop: bool, log: _Log | None
+    ) -> None:
         self.function = function
-        self.tensors = _tensors((args, kwargs))
-        numbers = iter(range(len(self.tensors)))
-        # tensors give way to their numbers, so that Node and hooks on saved tensors alone decide how they are kept
+        tensors = _tensors((args, kwargs))
+        numbers = iter(range(len(tensors)))
+        # tensors give way to their numbers, so that the keeper's Node and hooks on saved tensors alone decide how they are kept
         self.arguments = _map((args, kwargs), lambda _: _Slot(next(numbers)))
+        self.keeper = _Inputs.apply(trt.empty(0, requires_grad=True), *tensors).grad_fn
         self.random = _RandomState() if preserve else None
         self.precision = _Precision()
         self.forward_context, self.again_context = contexts
-        self.check = check
+        self.check, self.early_stop, self.log = check, early_stop, log
+        self.completed = False
+        self.holders: list[weakref.ref[_Holder]] = []
+        self.metadata: list[Any] = []
+        self.recomputed: set[Any] = set()  # passes
 
     def run(self, args: Any, kwargs: Any) -> Any:
-        """The function's result; tensors that need a gradient hang on one Node."""
-        tensors = self.tensors
-        versions = [t._version for t in tensors]
-        edges = {_edge(t) for t in tensors if t.grad_fn is not None}
-        start = _sequence_number()
-        with self.forward_context, _no_saved_tensors_hooks():
+        """The function's result, whose graph saves holders."""
+        with saved_tensors_hooks(self.hold, self.read), self.forward_context:
             result = self.function(*args, **kwargs)
-        outputs = [t for t in _tensors(result) if t.requires_grad]
-        if not outputs:
-            return result
-        record = _Record(outputs, start)
-        if any(t._version != version for t, version in zip(tensors, versions, strict=True)):
-            raise RuntimeError("checkpoint: the function writes to one of its arguments in place, so it cannot be run again on what they were")
-        if record.foreign - edges:
-            warnings.warn(
-                "checkpoint: the function uses a tensor with a history that is not among its arguments: its graph is kept whole and no memory is saved. "
-                "Pass the tensor as an argument.",
-                stacklevel=3,
-            )
-            return result
-        self.names, self.metadata = record.names, [_metadata(t) for t in outputs]
-        self.leaves = list(record.leaves.values())
-        self.needed = [t.requires_grad for t in tensors]
-        finished = iter(_Checkpoint.apply(self, outputs, *(t for t in tensors if t.requires_grad), *self.leaves))
-        return _map(result, lambda t: next(finished) if t.requires_grad else t)
-
-    def gradients(self, tensors: Sequence[Tensor], gradients: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The gradients of arguments and leaves, by running the function again. CheckpointError when it does something else."""
-        if all(gradient is None for gradient in gradients):
-            return (None,) * (sum(self.needed) + len(self.leaves))
-        again = trt.is_grad_enabled()  # create_graph: the gradients are differentiated, too, so arguments keep their history
-        gate = {"open": False}
-        inputs = [
-            t.detach() if not needed else _Gate.apply(gate, t) if again else t.detach().requires_grad_()
-            for t, needed in zip(tensors, self.needed, strict=True)
-        ]
-        args, kwargs = _fill(self.arguments, inputs)
-        start = _sequence_number()
-        with trt.enable_grad(), self.precision.restored(), self.random.restored() if self.random else nullcontext(), self.again_context, _no_saved_tensors_hooks():
-            outputs = [t for t in _tensors(self.function(*args, **kwargs)) if t.requires_grad]
-        self._compare(outputs, start)
-        pairs = [(output, gradient) for output, gradient in zip(outputs, gradients, strict=True) if gradient is not None]
-        targets = [t for t in inputs if t.requires_grad] + self.leaves
-        result = autograd.grad([o for o, _ in pairs], targets, [g for _, g in pairs], create_graph=again, allow_unused=True)
-        gate["open"] = True
+        self.completed = True
         return result
 
-    def _compare(self, outputs: list[Tensor], start: int) -> None:
-        names = _Record(outputs, start).names
-        if len(names) != len(self.names) or len(outputs) != len(self.metadata):
+    def hold(self, tensor: Tensor) -> _Holder:
+        holder = _Holder()
+        self.holders.append(weakref.ref(holder))
+        self.metadata.append(_metadata(tensor) if self.check else None)
+        return holder
+
+    def read(self, holder: _Holder) -> Tensor:
+        task: Any = current_task_id()
+        if task < 0:  # no pass: somebody looks at a Node's tensors
+            task = object()
+        if task not in self.recomputed:
+            self.recompute(task)
+        if task not in holder.tensors:
             raise CheckpointError(
-                "checkpoint: a different number of operations was recorded during the forward pass and the recomputation: "
-                f"{len(self.names)} with {len(self.metadata)} outputs, then {len(names)} with {len(outputs)}. The function must do the same each time."
+                "checkpoint: a saved tensor is read a second time in one backward pass, but it was given away at the first. Read ctx.saved_tensors once in backward."
+            )
+        return holder.tensors.pop(task)
+
+    def recompute(self, task: Any) -> None:
+        """Run the function again and give its holders the tensors that it saves. CheckpointError when they are not those of the forward pass."""
+        args, kwargs = _fill(self.arguments, self.keeper.saved_tensors)
+        count = 0
+        partial = not self.completed  # the pass runs inside of the function
+
+        def keep(tensor: Tensor) -> Tensor:
+            nonlocal count
+            number, count = count, count + 1
+            if number < len(self.holders):
+                holder = self.holders[number]()
+                if holder is not None:
+                    holder.tensors[task] = tensor.detach()
+                if self.early_stop and count == len(self.holders):
+                    raise _Stop
+            return tensor.detach()
+
+        try:
+            with (
+                trt.enable_grad(),
+                self.precision.restored(),
+                self.random.restored() if self.random else nullcontext(),
+                saved_tensors_hooks(keep, lambda tensor: tensor),
+                self.again_context,
+            ):
+                self.function(*args, **kwargs)
+        except _Stop:
+            pass
+        self.recomputed.add(task)
+        if not partial:
+            self.compare(task, count)
+
+    def compare(self, task: Any, count: int) -> None:
+        if count != len(self.holders):
+            self.refuse(
+                f"checkpoint: a different number of tensors was saved during the forward pass and the recomputation: {len(self.holders)}, then {count}. The "
+                "function must do the same each time."
             )
         if not self.check:
             return
-        for kind, before, after in (("operations", self.names, names), ("outputs", self.metadata, [_metadata(t) for t in outputs])):
-            for i, (first, second) in enumerate(zip(before, after, strict=True)):
-                if first != second:
-                    raise CheckpointError(f"checkpoint: recomputed {kind} differ from the forward pass's: number {i} was {first}, then {second}")
+        for number, (reference, before) in enumerate(zip(self.holders, self.metadata, strict=True)):
+            holder = reference()
+            if holder is not None and before != (after := _metadata(holder.tensors[task])):
+                self.refuse(f"checkpoint: recomputed tensors differ from the forward pass's: number {number} was {before}, then {after} (shape, dtype, device)")
+
+    def refuse(self, message: str) -> None:
+        raise CheckpointError(message if self.log is None else f"{message}\n{self.log.text()}")
+
+
+class _Log:
+    """For debug=True: the operators of the forward pass and of the recomputation, with where they were called."""
+
+    def __init__(self) -> None:
+        from tensorrt_lite.utils._python_dispatch import TorchDispatchMode
+
+        self.runs: list[list[str]] = []
+
+        class Recorder(TorchDispatchMode):
+            def __init__(recorder, calls: list[str]) -> None:
+                super().__init__()
+                recorder.calls = calls
+
+            def __torch_dispatch__(recorder, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+                import traceback
+
+                caller = next((f for f in reversed(traceback.extract_stack()) if "tensorrt_lite" not in f.filename), None)
+                shapes = ", ".join(str(_metadata(t)) for t in _tensors((args, kwargs)))
+                recorder.calls.append(f"{func}({shapes})" + ("" if caller is None else f"  at {caller.filename}:{caller.lineno}"))
+                return func(*args, **(kwargs or {}))
+
+        self.contexts = (self._recorder(Recorder), self._recorder(Recorder))
+
+    @contextmanager
+    def _recorder(self, mode: Any) -> Iterator[None]:
+        self.runs.append([])
+        with mode(self.runs[-1]):
+            yield
+
+    def text(self) -> str:
+        names = ("forward pass", "recomputation")
+        return "\n".join(f"Operators of the {n}:\n" + "\n".join(f"  {i}: {c}" for i, c in enumerate(calls)) for n, calls in zip(names, self.runs))
 
 
 class _Slot:
@@ -412,10 +438,11 @@ def checkpoint(
 
     use_reentrant: False is recommended; None warns and means True. preserve_rng_state: draw the same random numbers again. The rest is for
     use_reentrant=False alone: context_fn gives two context managers, for the run and for the recomputation; determinism_check ("default" or "none"): whether
-    names of operations and outputs' shapes are compared, too; early_stop has no effect: recomputation runs to the end.
+    shapes, types and devices of what the graph saves are compared; early_stop: whether a recomputation ends when it has made all that is needed; debug: whether
+    the error for a recomputation that differs lists the operators of both runs.
 
-    Raises in backward CheckpointError when the recomputation differs; ValueError for arguments that do not go together, NotImplementedError for
-    debug=True.
+    Raises in backward CheckpointError when the recomputation differs, or when a Node reads a saved tensor twice in one pass; ValueError for arguments that
+    do not go together.
 
     >>> import tensorrt_lite as trt
     >>> from tensorrt_lite.utils.checkpoint import checkpoint
@@ -437,15 +464,18 @@ def checkpoint(
         if trt.is_grad_enabled() and not any(isinstance(a, trt.Tensor) and a.requires_grad for a in args):
             warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
         return CheckpointFunction.apply(function, preserve_rng_state, *args)
-    if debug:
-        raise NotImplementedError("checkpoint: debug=True is not implemented (docs/gaps.md)")
     if determinism_check not in ("default", "none"):
         raise ValueError(f"determinism_check should be one of ['default', 'none'], but got {determinism_check}")
-    contexts = context_fn()
+    log = None
+    if debug if _debug is None else _debug:
+        if context_fn is not noop_context_fn:
+            raise ValueError("debug=True is incompatible with non-default context_fn")
+        log = _Log()
+    contexts = context_fn() if log is None else log.contexts
     if not trt.is_grad_enabled():
-        with contexts[0]:
-            return function(*args, **kwargs)
-    return _Call(function, args, kwargs, preserve_rng_state, contexts, determinism_check == "default").run(args, kwargs)
+        return function(*args, **kwargs)
+    stop = early_stop if _early_stop is None else _early_stop
+    return _Frame(function, args, kwargs, preserve_rng_state, contexts, determinism_check == "default", stop, log).run(args, kwargs)
 
 
 def checkpoint_sequential(
