@@ -61,6 +61,13 @@ def _differentiable(x: Any, who: str) -> None:
         raise RuntimeError(f"{who}: Expected a tensor of floating point or complex numbers, got {x.dtype}")
 
 
+def _real(tree: Any, what: str, who: str) -> None:
+    """Refuse complex tensors, of which a Jacobian would be two (RuntimeError)."""
+    for i, x in enumerate(_pytree.tree_leaves(tree)):
+        if isinstance(x, trt.Tensor) and x.is_complex():
+            raise RuntimeError(f"{who}: Expected all {what} to be real but received complex tensor at flattened input idx: {i}")
+
+
 def _wrap_tree(tree: Any, level: Any) -> Any:
     return _pytree.tree_map_only(trt.Tensor, lambda x: transform.wrap(x, level), tree)
 
@@ -313,7 +320,7 @@ def jacrev(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, *, has_
     """A function that returns the Jacobian of `func` by reverse mode: (*out, *in) for a result (*out) and an argument (*in).
 
     argnums: of which arguments; a tuple gives a tuple. Trees of results and arguments give trees of Jacobians, the results' outside. chunk_size: that many rows at a
-    time. has_aux: func returns (result, aux), and so does this.
+    time. has_aux: func returns (result, aux), and so does this. RuntimeError for complex arguments and results.
 
     >>> import tensorrt_lite as trt
     >>> trt.func.jacrev(lambda x: x * x)(trt.tensor([1.0, 2.0])).tolist()
@@ -324,9 +331,11 @@ def jacrev(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, *, has_
 
     @wraps(func, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
     def wrapped(*args: Any, **kwargs: Any) -> Any:
+        _real(args, "inputs", "jacrev")
         partial, primals = _selected(func, argnums, args, kwargs, "jacrev")
         found = _vjp(partial, primals, has_aux)
         output, pull_back = found[0], found[1]
+        _real(output, "outputs", "jacrev")
         flat, spec = _pytree.tree_flatten(output)
         inputs, in_spec = _pytree.tree_flatten(primals)
         basis = _basis(flat)
@@ -368,8 +377,16 @@ def jacfwd(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux
     [[2.0, 0.0], [0.0, 4.0]]
     """
 
+    return _jacfwd(func, argnums, has_aux, randomness, real=True)
+
+
+def _jacfwd(func: Callable[..., Any], argnums: int | tuple[int, ...], has_aux: bool, randomness: str, real: bool) -> Callable[..., Any]:
+    """jacfwd; real: refuse complex numbers."""
+
     @wraps(func, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
     def wrapped(*args: Any, **kwargs: Any) -> Any:
+        if real:
+            _real(args, "inputs", "jacfwd")
         partial, primals = _selected(func, argnums, args, kwargs, "jacfwd")
         inputs, in_spec = _pytree.tree_flatten(primals)
         for x in inputs:
@@ -379,6 +396,8 @@ def jacfwd(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux
         def push_forward(*tangents: Any) -> Any:
             found = _jvp(partial, primals, _pytree.tree_unflatten(tangents, in_spec), has_aux=has_aux)
             flat, spec = _pytree.tree_flatten(found[1])
+            if real:
+                _real(flat, "outputs", "jacfwd")
             specs[:] = [spec]
             return (tuple(flat), found[2]) if has_aux else tuple(flat)
 

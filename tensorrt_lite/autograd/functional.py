@@ -141,6 +141,8 @@ def jacobian(
             return found if outputs_tuple else found[0]
         rows = []
         for i, out in enumerate(outputs):
+            if out.is_complex():
+                raise RuntimeError(f"jacobian: grad can be implicitly created only for real scalar outputs but got {out.dtype}")
             columns: list[list] = [[] for _ in inputs]
             flat = out.reshape(-1)
             for j in range(out.numel()):
@@ -160,7 +162,7 @@ def jacobian(
 
 def _mapped_forward_jacobian(func: Callable, inputs: Any) -> Any:
     """The Jacobian by forward mode, all columns in one pass."""
-    from tensorrt_lite.func import jacfwd
+    from tensorrt_lite._transforms.derivatives import _jacfwd
 
     was_tuple, inputs = _as_tuple(inputs, "inputs", "jacobian")
     outputs_tuple = False
@@ -170,7 +172,7 @@ def _mapped_forward_jacobian(func: Callable, inputs: Any) -> Any:
         outputs_tuple, outputs = _as_tuple(func(*values), "outputs of the user-provided function", "jacobian")
         return outputs
 
-    rows = jacfwd(call, argnums=tuple(range(len(inputs))))(*inputs)
+    rows = _jacfwd(call, tuple(range(len(inputs))), False, "error", real=False)(*inputs)
     found = tuple(_finish(tuple(row), was_tuple, False) for row in rows)
     return found if outputs_tuple else found[0]
 
