@@ -13,7 +13,7 @@ from tensorrt_lite._C.core.device cimport DEV_META
 from tensorrt_lite._C.core.dtype cimport dtype_of, category, CAT_FLOAT
 from tensorrt_lite._C.core.dispatch cimport tls, attach
 from tensorrt_lite._C.autograd.node cimport (
-    ops_namespace, Node, NODE_FUNCTION, SAVED_HOOKED, SAVED_RELEASED, set_history, rebase_history, check_version, raise_released, next_sequence, grad_fn_of, take_notes, record_output, output_metadata,
+    ops_namespace, Node, NODE_FUNCTION, SAVED_HOOKED, SAVED_RELEASED, set_history, rebase_history, check_recorded_write, check_version, node_of_output, raise_released, next_sequence, grad_fn_of, take_notes, record_output, output_metadata,
     device_at)
 from tensorrt_lite._C.autograd.forward cimport tangent_of, set_tangent, write_tangent
 from tensorrt_lite._C.autograd.saved_tensors cimport PackedTensor, pack_saved, raw_saved, unpack_saved
@@ -32,8 +32,10 @@ cdef class FunctionNode(Node):
     cdef list saved                    # [(tensor or None, version, is an output of this Node)]
     cdef tuple dirty
     cdef tuple non_differentiable
+    cdef list without_gradient         # for each output whether it has none; None: not to be told apart
     cdef tuple positions               # for each edge the number of its argument
     cdef bint materialize
+    cdef bint skip_non_differentiable  # materialize gradients of differentiable outputs alone
     cdef bint in_jvp
     cdef int n_arguments
 
@@ -77,6 +79,15 @@ cdef class FunctionNode(Node):
         self.materialize = value
 
     @property
+    def _materialize_non_diff_grads(self):
+        """Whether backward gets zeros, too, for outputs without gradient (the default)."""
+        return not self.skip_non_differentiable
+
+    @_materialize_non_diff_grads.setter
+    def _materialize_non_diff_grads(self, bint value):
+        self.skip_non_differentiable = not value
+
+    @property
     def saved_tensors(self):
         """The tensors given to save_for_backward. RuntimeError when they were freed or modified in place since."""
         cdef TensorBase t, r
@@ -84,7 +95,7 @@ cdef class FunctionNode(Node):
         if self.saved_state & SAVED_RELEASED:
             raise_released(self)
         if self.in_jvp:
-            return self.saved_for_forward or self.to_save or ()
+            return self.saved_for_forward or ()
         if self.saved is None:
             return ()
         for entry in self.saved:
@@ -99,7 +110,7 @@ cdef class FunctionNode(Node):
             if (<tuple>entry)[2] >= 0:
                 # an output: history restored only now, since keeping it would make a cycle
                 r = alias_of(t)
-                r.grad_fn_ = self
+                r.grad_fn_ = node_of_output(self)
                 r.output_nr = (<tuple>entry)[2]
                 r.requires_grad = 1
                 r.keys |= K_AUTOGRAD | t.keys & K_FORWARD_AD
@@ -151,7 +162,7 @@ cdef class FunctionNode(Node):
             grads = [None] * self.n_inputs if grad is None else list(grad)
         if self.materialize:
             for i in range(len(grads)):
-                if grads[i] is None and (expected := output_metadata(self, i)) is not None:
+                if grads[i] is None and (self.without_gradient is None or not self.without_gradient[i]) and (expected := output_metadata(self, i)) is not None:
                     shape, code, place = expected
                     grads[i] = _ops.zeros(shape, dtype=dtype_of(code), device=device_at(place) if place != DEV_META else device_beside(grads))
         tls().python_ran = 1
@@ -218,6 +229,8 @@ cdef object finish_output(FunctionNode ctx, object y, int i, tuple inputs, bint 
     if not differentiable:
         if is_input and not modified:
             t = view_as_self(t)
+        elif t.base is not None and not is_input and not t.requires_grad:
+            t.creation_meta = CREATED_IN_FUNCTION
         elif t.requires_grad and not (is_input and modified):
             t = alias_of(t)
         elif is_input and modified and t.requires_grad and record:
@@ -228,6 +241,7 @@ cdef object finish_output(FunctionNode ctx, object y, int i, tuple inputs, bint 
     if is_input and modified:
         if t.requires_grad and t.grad_fn_ is None:
             raise hinted("leaf", RuntimeError("a leaf Variable that requires grad has been used in an in-place operation."))
+        check_recorded_write(t)
         rebase_history(t, ctx)
         if i and t.base is None:
             t.output_nr = i
@@ -251,6 +265,7 @@ cdef int pass_tangents(FunctionNode ctx, object cls, tuple args, list tangents, 
     """Call jvp with the tangents of the inputs and give the outputs what it returns."""
     cdef int i
     cdef TensorBase t
+    cdef list given = tangents
     if ctx.materialize:
         tangents = [_ops.zeros_like(x.detach()) if t is None and isinstance(x, TensorBase) and category[(<TensorBase>x).dtype] >= CAT_FLOAT else t
                     for x, t in zip(args, tangents)]
@@ -266,10 +281,14 @@ cdef int pass_tangents(FunctionNode ctx, object cls, tuple args, list tangents, 
     for i, g in enumerate(result):
         if g is not None and not isinstance(g, TensorBase):
             raise RuntimeError(f"expected Variable or None (got {type(g).__name__}) for grad output {i}.")
-        if not isinstance(finished[i], TensorBase) or category[(<TensorBase>finished[i]).dtype] < CAT_FLOAT:
+        if not isinstance(finished[i], TensorBase) or category[(<TensorBase>finished[i]).dtype] < CAT_FLOAT or contains(ctx.non_differentiable, outputs[i]):
+            if g is not None:
+                raise RuntimeError(
+                    f"Function's jvp returned a gradient at position {i}, but the corresponding forward output is not a differentiable Tensor. You should return "
+                    "None at that position instead.")
             continue
         t = <TensorBase>finished[i]
-        if contains(ctx.non_differentiable, outputs[i]):
+        if check_aliases(ctx, outputs[i], t, g, args, given):
             continue
         if g is None:
             g = _ops.zeros_like(t.detach())
@@ -290,17 +309,61 @@ cdef int pass_tangents(FunctionNode ctx, object cls, tuple args, list tangents, 
     return 0
 
 
+cdef bint check_aliases(FunctionNode ctx, object output, TensorBase t, object g, tuple args, list tangents) except -1:
+    """Refuse a tangent that does not alias an input's as its output aliases the input. Whether the output has its tangent already: an input that was
+    written to."""
+    cdef TensorBase tangent, base
+    cdef int k
+    if contains(ctx.dirty, output):
+        for k in range(len(args)):
+            if args[k] is output and tangents[k] is not None:
+                if g is not tangents[k]:
+                    raise RuntimeError(
+                        "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward is modifying an input inplace, then "
+                        "the jvp function must modify the corresponding gradient inplace.")
+                return True
+        return False
+    if t.base is None:
+        return False
+    for k in range(len(args)):
+        if tangents[k] is None or args[k] is not t.base and (<TensorBase>args[k]).base is not t.base:
+            continue
+        tangent = <TensorBase>tangents[k]
+        base = tangent if tangent.base is None else tangent.base
+        if g is None or (<TensorBase>g).base is None:
+            raise RuntimeError("A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning a view.")
+        if (<TensorBase>g).base is not base:
+            raise RuntimeError("A custom Function is returning a view but the jvp is not returning a view of the given grad input.")
+    return False
+
+
+cdef object finish_outputs(FunctionNode ctx, list outputs, tuple args, bint record):
+    """What apply returns for each output of forward: one tensor for one that forward returned twice."""
+    cdef list finished = []
+    cdef int i, k
+    for i in range(len(outputs)):
+        for k in range(i):
+            if outputs[k] is outputs[i] and isinstance(outputs[i], TensorBase) and (contains(ctx.dirty, outputs[i]) or not contains(args, outputs[i])):
+                if (<TensorBase>finished[k]).grad_fn_ is ctx:
+                    (<TensorBase>finished[k]).output_nr = i          # to which all gradients go
+                finished.append(finished[k])
+                break
+        else:
+            finished.append(finish_output(ctx, outputs[i], i, args, record))
+    return finished
+
+
 def apply(cls, *args, **kwargs):
     """Run a Function: forward with recording off, then attach the Node to its outputs."""
     if tls().included & ~tls().excluded & K_TRANSFORM and not cls._below_transform:
         from tensorrt_lite._C.core.transform import rule_of
-        return rule_of("function")(cls, cls._bind(args, kwargs) if kwargs else args)
+        return rule_of("function")(cls, cls._bind(args, kwargs) if kwargs or cls._has_defaults else args)
     cdef FunctionNode ctx = <FunctionNode?>cls._backward_cls()
     cdef TensorBase t
     cdef int i, n = len(args)
     cdef bint before = tls().grad_mode, record = False, single
     cdef list needs = [False] * n
-    if kwargs:
+    if kwargs or cls._has_defaults:
         args = cls._bind(args, kwargs)
         n = len(args)
         needs = [False] * n
@@ -356,13 +419,15 @@ def apply(cls, *args, **kwargs):
             if t.base is not None and len(outputs) > 1:
                 raise RuntimeError(
                     "If your Function modifies views inplace with mark_dirty, it must return a single Tensor, got {} outputs".format(len(outputs)))
-    cdef list finished = [finish_output(ctx, outputs[i], i, args, record) for i in range(len(outputs))]
+    cdef list finished = [finish_output(ctx, outputs[0], 0, args, record)] if single else finish_outputs(ctx, outputs, args, record)
     for i in range(len(outputs)):
         if isinstance(finished[i], TensorBase):
             record_output(ctx, i, <TensorBase>finished[i])
+    if ctx.skip_non_differentiable:
+        ctx.without_gradient = [not isinstance(x, TensorBase) or not (<TensorBase>x).requires_grad for x in finished]
     if record:
         if ctx.to_save is not None:
-            save_all(ctx, ctx.to_save, outputs, finished)
+            save_all(ctx, ctx.to_save, args, outputs, finished)
     if tangents is not None:
         tls().excluded |= K_FORWARD_AD
         try:
@@ -373,7 +438,7 @@ def apply(cls, *args, **kwargs):
     return finished[0] if single else tuple(finished)
 
 
-cdef int save_all(FunctionNode ctx, tuple tensors, list outputs, list finished) except -1:
+cdef int save_all(FunctionNode ctx, tuple tensors, tuple args, list outputs, list finished) except -1:
     cdef list saved = []
     cdef TensorBase t
     cdef int i, k, nr
@@ -388,7 +453,7 @@ cdef int save_all(FunctionNode ctx, tuple tensors, list outputs, list finished) 
         if t.inference:
             refuse_inference()
         nr = -1
-        for k in range(len(outputs)):
+        for k in range(0 if contains(args, x) and not contains(ctx.dirty, x) else len(outputs)):      # an input that is returned as it is stays one
             if outputs[k] is x and isinstance(finished[k], TensorBase) and (<TensorBase>finished[k]).grad_fn_ is ctx:
                 nr = k
         if nr >= 0:

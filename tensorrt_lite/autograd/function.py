@@ -26,6 +26,7 @@ class FunctionMeta(type):
         cls._backward_cls = node
         if bases:
             cls._separate_context = cls.setup_context is not Function.setup_context
+            cls._has_defaults = cls._separate_context and bool(getattr(cls.forward, "__defaults__", None))
         super().__init__(name, bases, attrs)
 
 
@@ -33,6 +34,7 @@ class Function(metaclass=FunctionMeta):
     """Base of custom autograd functions: define ``forward`` and ``backward`` as static methods and call ``apply``."""
 
     _separate_context = False
+    _has_defaults = False  # of a forward without ctx, which backward has gradients of, too
     _below_transform = False  # of Functions that transforms make for one of their levels
     generate_vmap_rule = False
 
@@ -99,16 +101,14 @@ class Function(metaclass=FunctionMeta):
 
     @classmethod
     def _bind(cls, args: tuple, kwargs: dict) -> tuple:
-        """Positional arguments of forward from a call with keywords. TypeError when they do not fit."""
+        """Positional arguments of forward, defaults among them, from a call with keywords. TypeError when they do not fit."""
         from inspect import signature
 
-        parameters = list(signature(cls.forward).parameters.values())
         bound = signature(cls.forward).bind(*(() if cls._separate_context else (None,)), *args, **kwargs)
-        bound.apply_defaults()
-        values = tuple(bound.arguments.values())
-        if any(p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD, p.VAR_POSITIONAL) for p in parameters):
+        if kwargs and bound.kwargs:
             raise TypeError(f"{cls.__name__}.apply() takes keyword arguments only for positional parameters of forward")
-        return values if cls._separate_context else values[1:]
+        bound.apply_defaults()
+        return bound.args if cls._separate_context else bound.args[1:]
 
 
 class InplaceFunction(Function):

@@ -336,3 +336,195 @@ def test_keyword_arguments_are_bound() -> None:
     product, _ = Both.apply(a, b=trt.tensor([5.0]))
     product.backward()
     assert a.grad.tolist() == [5.0]
+
+
+# ---- jvp, defaults, results returned twice
+
+
+def with_jvp(lib, forward, jvp):
+    return type("WithJvp", (lib.autograd.Function,), {"forward": staticmethod(forward), "jvp": staticmethod(jvp)})
+
+
+def tangent_through(lib, forward, jvp):
+    ad = lib.autograd.forward_ad
+    with ad.dual_level():
+        out = with_jvp(lib, forward, jvp).apply(ad.make_dual(lib.ones(3), lib.full((3,), 2.0)))
+        tangent = ad.unpack_dual(out).tangent
+        return None if tangent is None else tangent.tolist()
+
+
+def doubled_in_place(ctx, x):
+    ctx.mark_dirty(x)
+    return x.mul_(2)
+
+
+def not_differentiable(ctx, x):
+    y = x * 2
+    ctx.mark_non_differentiable(y)
+    return y
+
+
+def saving_for_backward(ctx, x):
+    ctx.save_for_backward(x)
+    return x * 2
+
+
+JVPS = {
+    "a view": (lambda ctx, x: x[:2], lambda ctx, t: t[:2]),
+    "a copy for a view": (lambda ctx, x: x[:2], lambda ctx, t: t[:2].clone()),
+    "a view of something else": (lambda ctx, x: x[:2], lambda ctx, t: (t * 1)[:2]),
+    "the tangent for the input": (lambda ctx, x: x, lambda ctx, t: t),
+    "a view for the input": (lambda ctx, x: x, lambda ctx, t: t.view_as(t)),
+    "a copy for the input": (lambda ctx, x: x, lambda ctx, t: t.clone()),
+    "a view for a copy": (lambda ctx, x: x[:2].clone(), lambda ctx, t: t[:2]),
+    "written": (doubled_in_place, lambda ctx, t: t.mul_(2)),
+    "a copy for a written input": (doubled_in_place, lambda ctx, t: t * 2),
+    "None for a written input": (doubled_in_place, lambda ctx, t: None),
+    "no tangent": (not_differentiable, lambda ctx, t: None),
+    "a tangent for no gradient": (not_differentiable, lambda ctx, t: t),
+    "a tangent for integers": (lambda ctx, x: x.long(), lambda ctx, t: t),
+    "None for integers": (lambda ctx, x: x.long(), lambda ctx, t: None),
+    "saved for backward": (saving_for_backward, lambda ctx, t: t * (2 + len(ctx.saved_tensors))),
+    "saved for both": (lambda ctx, x: (ctx.save_for_forward(x), saving_for_backward(ctx, x))[1], lambda ctx, t: t * (2 + len(ctx.saved_tensors))),
+}
+
+
+@pytest.mark.parametrize("name", JVPS)
+def test_what_jvp_returns_aliases_as_forward_does(name) -> None:
+    torch = pytest.importorskip("torch")
+    ours, theirs = ([], [])
+    for lib, seen in ((trt, ours), (torch, theirs)):
+        seen.append(raised(lambda lib=lib, seen=seen: seen.append(tangent_through(lib, *JVPS[name])), 40))
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("kind", [staticmethod, classmethod])
+def test_forward_without_ctx_may_have_defaults(kind) -> None:
+    torch = pytest.importorskip("torch")
+
+    def program(lib):
+        own = () if kind is staticmethod else (None,)
+
+        if kind is staticmethod:
+
+            def forward(x, y=3):
+                return x**y
+        else:
+
+            def forward(cls, x, y=3):
+                return x**y
+
+        def setup_context(*args):
+            ctx, inputs, _ = args[len(own) :]
+            ctx.x, ctx.y = inputs
+
+        def backward(*args):
+            ctx, g = args[len(own) :]
+            return ctx.y * ctx.x ** (ctx.y - 1) * g, None
+
+        Power = type("Power", (lib.autograd.Function,), {"forward": kind(forward), "setup_context": kind(setup_context), "backward": kind(backward)})
+        found = []
+        for arguments in ((), (2,)):
+            x = lib.tensor(2.0, requires_grad=True)
+            Power.apply(x, *arguments).backward()
+            found += [x.grad.item(), lib.func.grad(lambda x, a=arguments: Power.apply(x, *a))(lib.tensor(2.0)).item()]
+        return found
+
+    assert program(trt) == program(torch) == [12.0, 12.0, 4.0, 4.0]
+
+
+@pytest.mark.parametrize("dirty", [False, True])
+def test_a_tensor_returned_twice_is_one_tensor(dirty) -> None:
+    torch = pytest.importorskip("torch")
+
+    def program(lib):
+        class Twice(lib.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                if dirty:
+                    ctx.mark_dirty(x)
+                    return x, x
+                y = x * 2
+                return y, y
+
+            @staticmethod
+            def backward(ctx, a, b):
+                return a + 10 * b
+
+        x = lib.ones(2, requires_grad=True)
+        y = x.clone()
+        a, b = Twice.apply(y)
+        (a * 3 + b).sum().backward()
+        return a is b, b is y, a.output_nr, x.grad.tolist()
+
+    assert program(trt) == program(torch)
+
+
+def test_an_input_returned_twice_gives_two_views() -> None:
+    torch = pytest.importorskip("torch")
+
+    def program(lib):
+        class Twice(lib.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x, x
+
+            @staticmethod
+            def backward(ctx, a, b):
+                return a + 10 * b
+
+        x = lib.ones(2, requires_grad=True)
+        a, b = Twice.apply(x)
+        (a * 3 + b).sum().backward()
+        return a is b, x.grad.tolist()
+
+    assert program(trt) == program(torch) == (False, [13.0, 13.0])
+
+
+@pytest.mark.parametrize("everywhere", [True, False])
+def test_gradients_of_results_without_one_may_stay_none(everywhere) -> None:
+    torch = pytest.importorskip("torch")
+
+    def program(lib):
+        seen = []
+
+        class Several(lib.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx._materialize_non_diff_grads = everywhere
+                marked = x * 4
+                ctx.mark_non_differentiable(marked)
+                return x * 2, x * 3, marked, x.long()
+
+            @staticmethod
+            def backward(ctx, *grads):
+                seen.extend(None if g is None else g.tolist() for g in grads)
+                return grads[0]
+
+        Several.apply(lib.ones(2, requires_grad=True))[0].sum().backward()
+        return seen
+
+    assert program(trt) == program(torch)
+
+
+def test_a_saved_input_that_is_returned_stays_the_input() -> None:
+    torch = pytest.importorskip("torch")
+
+    def program(lib):
+        seen = []
+
+        class Same(lib.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, y):
+                ctx.save_for_backward(x, y)
+                return x
+
+            @staticmethod
+            def backward(ctx, g):
+                seen.extend((t.requires_grad, t.grad_fn is None) for t in ctx.saved_tensors)
+                return None, g
+
+        Same.apply(lib.ones(2), lib.ones(2, requires_grad=True)).sum().backward()
+        return seen
+
+    assert program(trt) == program(torch) == [(False, True), (True, True)]
