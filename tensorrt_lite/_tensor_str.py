@@ -278,8 +278,12 @@ def tensor_repr(tensor: Tensor) -> str:
         if dtype not in (default, default_complex, trt.int64, trt.bool):
             suffixes.append(f"dtype={dtype}")
         text = _elements(values, len(prefix))
-    if tensor.grad_fn is not None:
-        suffixes.append(f"grad_fn=<{type(tensor.grad_fn).__name__}>")
+    try:
+        name = None if tensor.grad_fn is None else type(tensor.grad_fn).__name__
+    except RuntimeError:  # a view whose base was written to, and that cannot be differentiated since
+        name = "Invalid"
+    if name is not None:
+        suffixes.append(f"grad_fn=<{name}>")
     elif tensor.requires_grad:
         suffixes.append("requires_grad=True")
     tangent = get_tangent(tensor)

@@ -262,19 +262,27 @@ cdef int check_set(TensorBase self, Storage s) except -1:
         raise RuntimeError(f"set_(): attempted to set the storage of a tensor on device \"{(<object>self).device}\" to a storage on a different device; the devices must match")
     if tls().grad_mode:
         check_inplace(self, "set_")
+    elif self.requires_grad and self.grad_fn_ is None:
+        leave_history(self, REPLACED)
 
 
 def resize_(TensorBase self not None, *size, memory_format=None):
     """Change the sizes in place; new elements are undefined, the storage grows when needed."""
     cdef Dims d
+    cdef bint changed
+    cdef int i
     if self.keys & K_SPARSE:
         raise RuntimeError("resize_(): a sparse tensor changes its size by sparse_resize_")
     parse_size(size, &d, "resize_", "size")
     if self.requires_grad and tls().grad_mode:
         raise RuntimeError("cannot resize variables that require grad")
     checked_numel(d.n, d.v)
+    changed = d.n != self.ndim
+    for i in range(0 if changed else d.n):
+        changed = changed or d.v[i] != self.sizes[i]
     resize_tensor(self, d.n, d.v, -1 if memory_format is None else (<type_memory_format?>memory_format).code)
-    bump_version(self)
+    if changed:
+        bump_version(self)
     return self
 
 
@@ -410,6 +418,8 @@ def detach_(TensorBase self not None):
         raise RuntimeError("Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, and "
                            "gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot be called on these gradients. "
                            "To fix this error, please refer to the Optimizer.zero_grad() function in torch/optim/optimizer.py as a solution.")
+    if self.grad_fn_ is not None:
+        leave_history(self, DETACHED)
     self.grad_fn_ = None
     self.output_nr = 0
     self.requires_grad = 0

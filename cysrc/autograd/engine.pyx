@@ -27,7 +27,7 @@ from tensorrt_lite._C.autograd.node cimport (
     private_gradient)
 from tensorrt_lite._C.autograd.accumulate cimport accumulate, sum_gradients
 from tensorrt_lite._C.autograd.edges cimport edge_of, node_of, number_of
-from tensorrt_lite._C.autograd.hook_calls cimport call_post_hooks, call_pre_hooks, leaf_hooks, run_post_accumulate
+from tensorrt_lite._C.autograd.hook_calls cimport call_node_hooks, call_post_hooks, call_tensor_hooks, leaf_hooks, run_post_accumulate
 from tensorrt_lite._C.autograd.streams cimport current_streams, hand_over, join, keep_for, other_streams, use_streams
 from tensorrt_lite._C.autograd.node_run cimport answer_signals, run_node
 from tensorrt_lite._C.autograd.wanted cimport Skipped, skip_edges
@@ -504,12 +504,14 @@ cdef int run_leaf(GraphTask run, Queue* queue, int task) except -1:
     if p == NULL:
         return 0
     try:
-        if leaf.hooks is not None or a.pre_hooks is not None:
+        if leaf.hooks is not None or execute and a.pre_hooks is not None:
             g = <object>p
             if leaf.hooks is not None:
                 g = leaf_hooks(leaf, g)
-            if a.pre_hooks is not None:
-                g = call_pre_hooks(a, g)
+            if c >= 0:
+                shown = g
+            if execute and a.pre_hooks is not None:
+                g = call_node_hooks(a, g)
             if <PyObject*>g != p:
                 Py_INCREF(g)
                 Py_XDECREF(p)
@@ -517,7 +519,7 @@ cdef int run_leaf(GraphTask run, Queue* queue, int task) except -1:
             g = None
         if p == <PyObject*>None:
             return 0
-        if c >= 0:
+        if c >= 0 and shown is None:
             shown = <object>p
         if tls().python_ran:
             g = <object>p
@@ -627,7 +629,7 @@ cdef int execute(GraphTask run, Lane lane) except -1:
             grad = <object>p
             Py_DECREF(grad)
             if n.pre_hooks is not None:
-                grad = call_pre_hooks(n, grad)
+                grad = call_tensor_hooks(n, grad)
         else:
             grad = None
         c = run.tasks[task].capture
@@ -644,6 +646,10 @@ cdef int execute(GraphTask run, Lane lane) except -1:
                 shown = None
         if not run.tasks[task].execute:
             continue
+        if n.pre_hooks is not None and grad is not None:
+            grad = call_node_hooks(n, grad)
+            if state.python_ran and grad is not None:
+                grad = guard_gradients(n, grad)
         anomaly = state.notes & (NOTE_TRACEBACK | NOTE_CHECK_NAN)
         if run.partial and n.n_edges > 1:
             out = run_partly(run, n, grad, anomaly, state)

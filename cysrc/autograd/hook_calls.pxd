@@ -3,7 +3,8 @@ from tensorrt_lite._C.core.dispatch cimport trt_thread_state
 from tensorrt_lite._C.core.tensor cimport TensorBase
 from tensorrt_lite._C.autograd.node cimport Node
 
-cdef object call_pre_hooks(Node n, object grad)
+cdef object call_tensor_hooks(Node n, object grad)
+cdef object call_node_hooks(Node n, object grad)
 cdef object call_post_hooks(Node n, object out, object grad)
 cdef object leaf_hooks(TensorBase leaf, object g)
 cdef int run_post_accumulate(TensorBase leaf) except -1

@@ -10,19 +10,16 @@ from tensorrt_lite._C.autograd.hooks import RetainGrad
 attach()
 
 
-cdef object call_pre_hooks(Node n, object grad):
-    """Run the hooks on the gradients of a Node's outputs, in PyTorch's order whatever the order of registration: those of tensors, those that keep `grad` of
-    results, those of the Node."""
+cdef object call_tensor_hooks(Node n, object grad):
+    """Run the hooks of tensors on the gradients of a Node's outputs, then those that keep `grad` of results: before what a pass is after is taken out."""
     cdef list grads = [grad] if n.n_inputs <= 1 else list(grad) if grad is not None else [None] * n.n_inputs
     cdef list entries = list(n.pre_hooks)
-    cdef bint keeps = False, of_node = False
+    cdef bint keeps = False
     for entry in entries:
         nr, hook = entry.value
         if type(entry) is RetainGrad:
             keeps = True
-        elif nr < 0:
-            of_node = True
-        elif grads[nr] is not None:
+        elif nr >= 0:
             r = call_hook(hook, (grads[nr],))
             if r is not None:
                 check_hook_result(hook, grads[nr], r)
@@ -35,14 +32,23 @@ cdef object call_pre_hooks(Node n, object grad):
                 nr, hook = entry.value
                 if grads[nr] is not None:
                     hook(grads[nr])
-    if of_node:
-        for entry in entries:
-            nr, hook = entry.value
-            if nr < 0:
-                r = call_hook(hook, (tuple(grads),))
-                if r is not None:
-                    check_hook_results(hook, tuple(grads), r)
-                    grads = list(r)
+    return grads[0] if n.n_inputs <= 1 else grads
+
+
+cdef object call_node_hooks(Node n, object grad):
+    """Run the hooks of the Node itself, which belong to its step."""
+    cdef list grads = None
+    for entry in list(n.pre_hooks):
+        nr, hook = entry.value
+        if nr < 0:
+            if grads is None:
+                grads = [grad] if n.n_inputs <= 1 else list(grad) if grad is not None else [None] * n.n_inputs
+            r = call_hook(hook, (tuple(grads),))
+            if r is not None:
+                check_hook_results(hook, tuple(grads), r)
+                grads = list(r)
+    if grads is None:
+        return grad
     return grads[0] if n.n_inputs <= 1 else grads
 
 
@@ -114,7 +120,7 @@ cdef int run_post_accumulate(TensorBase leaf) except -1:
         return 0
     for entry in list(entries):
         r = call_hook(entry.value, (leaf,))
-        if r is not None:
+        if r is not None and r is not leaf:
             check_hook_result(entry.value, leaf, r)
             raise RuntimeError("Tensor post accumulate grad hooks should return None.")
     return 0

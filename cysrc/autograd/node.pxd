@@ -18,6 +18,7 @@ cdef enum:
 
 cdef enum:
     SAVED_RELEASED = 1                 # Node.saved_state: what was saved is gone;
+    SAVED_IN_VIEW = 4                  # the Node is the writer of a CopySlices;
     SAVED_HOOKED = 2                   # a slot may hold a PackedTensor (saved_tensors.pxd) in a tensor's place
 
 cdef enum:
@@ -77,6 +78,8 @@ cdef uint64_t newest_sequence       # 0 without the GIL: each thread counts its 
 cdef int set_history(TensorBase result, Node node, int output_nr) except -1
 cdef int rebase_history(TensorBase t, Node node) except -1
 cdef int check_inplace(TensorBase t, str op) except -1
+cdef Node node_of_output(Node node)
+cdef int leave_history(TensorBase t, int how) except -1
 cdef Node gradient_node(TensorBase t)
 cdef Node grad_fn_of(TensorBase t)
 cdef int raise_released(Node node) except -1
@@ -93,6 +96,18 @@ cdef bint agrees_with_output(Node n, int nr, TensorBase g) noexcept
 cdef TensorBase fit_gradient(Node source, int index, Node n, int nr, TensorBase g)
 cdef object guard_gradients(Node n, object grad)
 cdef TensorBase private_gradient(TensorBase g)
+
+cdef enum:
+    DETACHED = 1                       # TensorBase.detached: by detach_,
+    REPLACED = 2                       # a leaf whose memory set_ has replaced
+
+
+cdef inline int check_recorded_write(TensorBase t) except -1:
+    """Refuse a write in place that is recorded because of what is written, where the view could not take the history."""
+    if t.creation_meta and t.base is not None:
+        refuse_view(t, False)
+    return 0
+
 
 cdef inline uint64_t next_sequence() noexcept:
     global newest_sequence

@@ -9,6 +9,7 @@ from collections import namedtuple
 cimport cython
 from tensorrt_lite._C.core.hints import hinted
 from libc.stdlib cimport malloc, calloc, free
+from libc.string cimport memcpy
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.list cimport PyList_GET_ITEM
 from cpython.ref cimport Py_DECREF, Py_INCREF
@@ -132,13 +133,13 @@ cdef class Node:
         if i < 4 and self.leaf_edges >> i & 1:
             self.leaf_edges &= ~(1 << i)
             if i == 0:
-                self.e0 = accumulator_of(<TensorBase>self.e0)
+                self.e0 = accumulator_for(self, <TensorBase>self.e0)
             elif i == 1:
-                self.e1 = accumulator_of(<TensorBase>self.e1)
+                self.e1 = accumulator_for(self, <TensorBase>self.e1)
             elif i == 2:
-                self.e2 = accumulator_of(<TensorBase>self.e2)
+                self.e2 = accumulator_for(self, <TensorBase>self.e2)
             else:
-                self.e3 = accumulator_of(<TensorBase>self.e3)
+                self.e3 = accumulator_for(self, <TensorBase>self.e3)
         if i == 0:
             return self.e0
         if i == 1:
@@ -365,6 +366,10 @@ cdef int raise_released(Node node) except -1:
 
 
 cdef int check_version(Node node, TensorBase t, int64_t version) except -1:
+    if t.detached == DETACHED and t.grad_fn_ is None and not FREE_THREADED and <uint64_t>t.grad_fn_version >= node.seq:
+        raise RuntimeError(
+            f"{type(node).__name__}: a tensor that was saved for the backward pass has been detached in place since, by detach_(): its history is lost. Use "
+            "detach() instead, which leaves the tensor as it is.")
     if version_of(t) != version:
         raise hinted("modified", RuntimeError(
             "one of the variables needed for gradient computation has been modified by an inplace operation: "
@@ -402,7 +407,7 @@ cdef TensorBase attach_output(Node node, TensorBase alias, int output_nr):
     if not tls().grad_mode:
         return alias
     r = output_alias(alias)
-    r.grad_fn_ = node
+    r.grad_fn_ = node_of_output(node)
     r.output_nr = output_nr
     r.requires_grad = 1
     r.keys |= K_AUTOGRAD | alias.keys & K_FORWARD_AD
@@ -446,6 +451,33 @@ cdef AccumulateGrad known_accumulator(TensorBase t, AccumulateGrad fresh):
         publish(t.accumulator, <PyObject*>fresh)
     mutex_unlock(lock)
     return known
+
+
+cdef Node accumulator_for(Node user, TensorBase t):
+    """The accumulator to which `user`, made earlier, sends gradients of the leaf: not today's where set_ has given the leaf other memory since."""
+    cdef AccumulateGrad a
+    if t.detached != REPLACED or FREE_THREADED or <uint64_t>t.grad_fn_version < user.seq:
+        return accumulator_of(t)
+    a = AccumulateGrad.__new__(AccumulateGrad)
+    a.variable = t
+    a.n_inputs = 1
+    a.kind = NODE_LEAF
+    a.seq = <uint64_t>-1
+    allow_finding(a)
+    return a
+
+
+cdef int leave_history(TensorBase t, int how) except -1:
+    """`t` is about to lose its history by detach_() (DETACHED), or a leaf its memory by set_() (REPLACED): older Nodes are to know."""
+    cdef mutex* lock
+    t.detached = how
+    t.grad_fn_version = <int64_t>(next_sequence())
+    if how == REPLACED:
+        lock = lock_of(<PyObject*>t)
+        mutex_lock(lock)
+        publish(t.accumulator, NULL)
+        mutex_unlock(lock)
+    return 0
 
 
 cdef Node accumulator_of(TensorBase t):
@@ -592,6 +624,33 @@ cdef Node regenerate(TensorBase t):
     return n
 
 
+cdef extern from *:
+    """
+    static __thread PyObject *trt_running_slices __attribute__((tls_model("initial-exec")));
+    """
+    PyObject* running_slices "trt_running_slices"      # the CopySlices whose writer runs in this thread, borrowed from the pass
+
+
+cdef Node node_of_output(Node node):
+    """The Node to which a gradient of what `node` has saved of its own output goes.
+
+    A write through a view is a step of the base's history, in which the writer is only a part: the output is a view of the base after the write.
+    """
+    cdef CopySlices c
+    cdef AsStridedBackward0 view
+    if not node.saved_state & SAVED_IN_VIEW or running_slices == NULL or (<CopySlices>running_slices).writer is not node:
+        return node
+    c = <CopySlices>running_slices
+    view = AsStridedBackward0.__new__(AsStridedBackward0)
+    view.n_inputs = 1
+    view.seq = next_sequence()
+    view.window = c.window
+    view.n_edges = 1
+    view.e0 = c
+    copy_output(view, node)
+    return view
+
+
 cdef class CopySlices(Node):
     """A write through a view: the gradient of the written part goes to the writer, the rest to the old base."""
     cdef Node writer
@@ -607,13 +666,19 @@ cdef class CopySlices(Node):
             self.writer.release()
 
     cdef object apply(self, object grad):
+        global running_slices
         cdef Window w = self.window
         cdef list result
+        cdef PyObject* outer = running_slices
         whole = _as_parts(grad) if w.parts == 1 else grad
         memory, base = w.gradient_of_base(whole, False)
         base.copy_(whole)
         part = w.view_in(memory).clone()
-        inner = self.writer.apply(_from_parts(part) if w.parts == 2 else part)
+        running_slices = <PyObject*>self
+        try:
+            inner = self.writer.apply(_from_parts(part) if w.parts == 2 else part)
+        finally:
+            running_slices = outer
         result = [inner] if isinstance(inner, TensorBase) or inner is None else list(inner)
         if self.e0 is not None:
             part = w.view_in(memory)
@@ -667,6 +732,8 @@ cdef int rebase_history(TensorBase t, Node node) except -1:
     if tls().notes:
         take_notes(c)
     c.writer = node
+    node.saved_state |= SAVED_IN_VIEW
+    record_output(node, 0, t)
     c.window = Window.of(b, t)
     c.set_edge(0, b)
     for i in range(1, node.n_edges):
@@ -706,11 +773,13 @@ cdef int copy_edge(Node to, Node source, int i) except -1:
 
 cdef int refuse_view(TensorBase t, bint indirect) except -1:
     """Raise for a view that a write (through it, or `indirect`ly through its base) has made impossible to differentiate."""
-    cdef str who = "A view"
+    cdef str what = " and its base or another view of its base has been modified inplace" if indirect else " and is being modified inplace"
+    cdef str who
     if t.grad_fn_ is not None:
         # the operator: the Node's name without Backward and a number
-        who = f"Output {t.output_nr} of {type(t.grad_fn_).__name__.rstrip('0123456789').removesuffix('Backward')} is a view"
-    cdef str what = " and its base or another view of its base has been modified inplace" if indirect else " and is being modified inplace"
+        who = f"Output {t.output_nr} of {type(t.grad_fn_).__name__.rstrip('0123456789').removesuffix('Backward')} is a view{what}"
+    else:
+        who = f"A view was created without gradients{what} with grad mode enabled"
     if t.creation_meta == CREATED_NO_GRAD or t.creation_meta == CREATED_INFERENCE:
         mode = "no_grad" if t.creation_meta == CREATED_NO_GRAD else "inference_mode"
         now = "with grad mode enabled" if t.creation_meta == CREATED_NO_GRAD else "in normal mode"
@@ -720,11 +789,11 @@ cdef int refuse_view(TensorBase t, bint indirect) except -1:
             f"{mode} block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked).")
     if t.creation_meta == CREATED_MULTI_OUTPUT:
         raise RuntimeError(
-            f"{who}{what}. This view is the output of a function that returns multiple views. Such functions do not allow the output views to be "
+            f"{who}. This view is the output of a function that returns multiple views. Such functions do not allow the output views to be "
             "modified inplace. You should replace the inplace operation by an out-of-place one.")
     if t.creation_meta == CREATED_IN_FUNCTION:
         raise RuntimeError(
-            f"{who}{what}. This view was created inside a custom Function (or because an input was returned as-is) and the autograd logic to handle "
+            f"{who}. This view was created inside a custom Function (or because an input was returned as-is) and the autograd logic to handle "
             "view+inplace would override the custom backward associated with the custom Function, leading to incorrect gradients. This behavior is "
             "forbidden. You can fix this by cloning the output of the custom Function.")
     return 0
@@ -743,6 +812,8 @@ cdef int check_inplace(TensorBase t, str op) except -1:
     if t.base is not None:
         if t.creation_meta != CREATED_DEFAULT:
             refuse_view(t, False)
+        if not t.base.requires_grad and t.grad_fn_ is None:
+            raise hinted("leaf", RuntimeError(f"a leaf Variable that requires grad is being used in an in-place operation. ({op})"))
         if t.base.requires_grad and grad_fn_of(t.base) is None:
             raise hinted("leaf", RuntimeError(f"a view of a leaf Variable that requires grad is being used in an in-place operation. ({op})"))
     elif t.grad_fn_ is None:
@@ -768,6 +839,30 @@ cdef int record_output(Node node, int nr, TensorBase t) except -1:
         node.out_index = t.device_index
         return 0
     return record_in_list(node, nr, t)
+
+
+cdef int copy_output(Node to, Node source) except -1:
+    """Write down for `to`, a new Node of one output, what `source` has of its first."""
+    cdef OutputMeta* m
+    cdef OutputMeta* made
+    if source.out_form != OUTPUT_LIST:
+        to.out = source.out
+        to.out_form = source.out_form
+        to.out_dtype, to.out_device, to.out_index = source.out_dtype, source.out_device, source.out_index
+        return 0
+    m = &source.out.list[0]
+    made = <OutputMeta*>calloc(1, sizeof(OutputMeta))
+    if made == NULL:
+        raise MemoryError("autograd: no memory for the metadata of outputs")
+    made[0] = m[0]
+    made.sizes = <int64_t*>malloc(max(m.ndim, 1) * sizeof(int64_t))
+    if made.sizes == NULL:
+        free(made)
+        raise MemoryError("autograd: no memory for the metadata of outputs")
+    memcpy(made.sizes, m.sizes, max(m.ndim, 0) * sizeof(int64_t))
+    to.out.list = made
+    to.out_form = OUTPUT_LIST
+    return 0
 
 
 cdef int record_in_list(Node node, int nr, TensorBase t) except -1:

@@ -15,7 +15,7 @@ from tensorrt_lite._C.core.iterator cimport PointwiseInfo, pointwise
 from tensorrt_lite._C.core.args cimport scalar_object
 from tensorrt_lite._C.core.storage cimport hooks_of
 from tensorrt_lite._C.autograd.node cimport (
-    Node, SAVED_HOOKED, SAVED_RELEASED, attach_output, check_version, device_at, grad_mode, next_sequence, node_class, ops_namespace, output_alias, raise_released, set_history, take_notes)
+    Node, SAVED_HOOKED, SAVED_IN_VIEW, SAVED_RELEASED, attach_output, check_version, device_at, grad_mode, next_sequence, node_class, ops_namespace, output_alias, raise_released, set_history, take_notes)
 from tensorrt_lite._C.autograd.wanted cimport skipped_edges
 from tensorrt_lite._C.autograd.saved_tensors cimport PackedTensor, pack_saved, unpack_saved, raw_saved
 from tensorrt_lite._C.autograd.node import refuse_inference
@@ -36,7 +36,7 @@ cdef dict _hook_orders = {}        # {operator's id: slots in the order of their
 
 
 cdef inline int verify(Node node, TensorBase t, int64_t version) except -1:
-    if version_of(t) != version:
+    if version_of(t) != version or t.detached:
         check_version(node, t, version)
     return 0
 
@@ -264,7 +264,7 @@ cdef object apply_saved(PointwiseNode n, TensorBase g):
     # held here: another thread's pass may release the Node while a kernel of this one runs
     cdef object s1 = n.s1, s2 = n.s2, s3 = n.s3, result = n.s4
     cdef PyObject* slots[5]
-    if n.saved_state:
+    if n.saved_state & ~SAVED_IN_VIEW:
         return apply_hooked(n, g)
     if s1 is not None:
         verify(n, <TensorBase>s1, n.v1)

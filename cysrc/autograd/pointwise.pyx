@@ -14,7 +14,7 @@ from tensorrt_lite._C.core.dispatch cimport (
 from tensorrt_lite._C.core.boxing cimport box
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo, PROMOTE_REAL_OUT, pointwise1, pointwise2, pointwise3, result_code
 from tensorrt_lite._C.core.args cimport is_plain, is_number, to_scalar, wrap_number, scalar_object
-from tensorrt_lite._C.autograd.node cimport set_history, rebase_history, check_inplace, output_alias, Node
+from tensorrt_lite._C.autograd.node cimport set_history, rebase_history, check_inplace, check_recorded_write, output_alias, Node
 from tensorrt_lite._C.autograd.operator_nodes cimport PointwiseNode, new_pointwise_node, input_meta, pack_inputs, name_saved
 from tensorrt_lite._C.autograd.saved_tensors cimport pack_saved
 from tensorrt_lite._C.autograd.forward cimport (
@@ -162,6 +162,8 @@ cdef TensorBase autograd1(PointwiseInfo* info, TensorBase a, const Scalar* param
         return r
     if mode == OUT:
         refuse_out(info)
+    if mode == INPLACE:
+        check_recorded_write(out)
     n = new_pointwise_node(info)
     if slot(info.save_mask, 1):
         if mode == INPLACE:
@@ -195,6 +197,8 @@ cdef TensorBase autograd2(PointwiseInfo* info, TensorBase a, TensorBase b, const
         return r
     if mode == OUT:
         refuse_out(info)
+    if mode == INPLACE:
+        check_recorded_write(out)
     n = new_pointwise_node(info)
     n.set_edge(0, a)
     n.set_edge(1, b)
@@ -237,6 +241,8 @@ cdef TensorBase autograd3(PointwiseInfo* info, TensorBase a, TensorBase b, Tenso
         return r
     if mode == OUT:
         refuse_out(info)
+    if mode == INPLACE:
+        check_recorded_write(out)
     n = new_pointwise_node(info)
     n.set_edge(0, a)
     n.set_edge(1, b)

@@ -9,7 +9,7 @@ from tensorrt_lite._C.core.tensor cimport TensorBase, K_AUTOGRAD, K_FORWARD_AD, 
 from tensorrt_lite._C.core.dtype cimport dtype_of
 from tensorrt_lite._C.core.dispatch cimport tls, attach
 from tensorrt_lite._C.autograd.node cimport (
-    Node, NODE_FUNCTION, NOTE_SAVED_HOOKS, SAVED_HOOKED, SAVED_RELEASED, device_at, gradient_node, grad_fn_of, output_alias, raise_released)
+    Node, NODE_FUNCTION, NOTE_SAVED_HOOKS, SAVED_HOOKED, SAVED_RELEASED, device_at, gradient_node, grad_fn_of, node_of_output, output_alias, raise_released)
 import threading
 
 attach()
@@ -140,7 +140,7 @@ cdef TensorBase unpack_saved(Node node, object x):
         return t
     r = output_alias(t)
     if p.requires_grad:
-        r.grad_fn_ = node if p.is_output else p.source
+        r.grad_fn_ = node_of_output(node) if p.is_output else p.source
         r.output_nr = p.output_nr
         r.requires_grad = 1
         r.keys |= K_AUTOGRAD

@@ -98,6 +98,7 @@ cdef class TensorBase:
     cdef uint8_t retains_grad
     cdef uint8_t creation_meta
     cdef uint8_t conj_bit
+    cdef uint8_t detached             # autograd/node.pxd: what it has lost in place, then grad_fn_version says when
     cdef VersionCounter* version      # NULL until shared: then own_version counts
     cdef int64_t own_version
     cdef int64_t grad_fn_version      # version at which a view's grad_fn was made

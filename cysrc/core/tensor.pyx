@@ -521,7 +521,12 @@ cdef TensorBase make_view(TensorBase t, int ndim, const int64_t* sizes, const in
     set_geometry(r, ndim, sizes, strides)
     r.version = shared_version(t)
     trt_hold_version(r.version)
-    r.base = t if t.base is None else t.base
+    if t.base is None:
+        r.base = t
+    else:
+        r.base = t.base
+        if t.creation_meta and not r.creation_meta:
+            r.creation_meta = t.creation_meta        # a write through it is one through `t`
     r.grad_fn_version = read_shared_integer(&r.version.value)
     link_view(r)
     if t.keys & K_FORWARD_AD:

@@ -410,6 +410,8 @@ def emit_autograd(op: Operator, text: list[str]) -> None:
     text.append("        return result")
     if modes:
         text.append(f"    if mode == OUT:\n        refuse_out(\"{name}\")")
+    if modes and inplace and op.returns == ["Tensor"]:
+        text.append("    if mode == INPLACE:\n        check_recorded_write(<TensorBase>out)")
     text.append(f"    node = new_op_node(&node_{name})")
     if op.returns == ["Tensor[]"]:
         pass

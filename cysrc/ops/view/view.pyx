@@ -433,6 +433,14 @@ cdef TensorBase unfold_kernel(TensorBase self, int64_t dimension, int64_t size, 
     return make_view(self, self.ndim + 1, sizes, strides, self.offset)
 
 
+cdef tuple several_views(list views):
+    """The result of an operator with several views, which must not be written to where a gradient would have to follow."""
+    for v in views:
+        if (<TensorBase>v).creation_meta == CREATED_DEFAULT:
+            (<TensorBase>v).creation_meta = CREATED_MULTI_OUTPUT
+    return tuple(views)
+
+
 cdef object split_view(TensorBase self, int64_t split_size, int64_t dim):
     cdef int d
     cdef int64_t n, start
@@ -452,7 +460,7 @@ cdef object split_view(TensorBase self, int64_t split_size, int64_t dim):
         r.append(slice_kernel(self, d, start, start + split_size, 1))
         start += split_size
     r.append(slice_kernel(self, d, start, n, 1))
-    return tuple(r)
+    return several_views(r)
 
 
 def split(TensorBase tensor not None, split_size_or_sections, dim=0):
@@ -481,7 +489,7 @@ cdef object split_with_sizes_kernel(TensorBase self, object split_sizes, int64_t
         n = v
         r.append(slice_kernel(self, d, start, start + n, 1))
         start += n
-    return tuple(r)
+    return several_views(r)
 
 
 def split_with_sizes(TensorBase self not None, split_sizes, dim=0):
@@ -550,7 +558,7 @@ cdef object unbind_kernel(TensorBase self, int64_t dim):
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     d = wrap_dim(dim, self.ndim)
     check_number_of_views("unbind", self, self.sizes[d])
-    return tuple([select_kernel(self, d, i) for i in range(self.sizes[d])])
+    return several_views([select_kernel(self, d, i) for i in range(self.sizes[d])])
 
 
 cdef TensorBase view_as_real_kernel(TensorBase self):
