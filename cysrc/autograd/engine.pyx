@@ -1,17 +1,16 @@
 """The executor: walks the graph from the roots, most recent Node first, each Node once all its gradients have arrived.
 
-Everything is iterative and the state belongs to the run, so runs nest (a backward inside a hook or a custom Function)
-and run side by side in several threads. A Node only remembers the number of the last run that met it and its place in
-that run; a run whose mark was overwritten by another one finds its Nodes through a hash table, built then. Discovery
-executes no Python code, so it happens entirely under one hold of the GIL, which those marks rely on.
+Everything is iterative and the state belongs to the run, so runs nest (a backward inside a hook or a custom Function) and run side by side in several threads. A
+Node only remembers the number of the last run that met it and its place in that run; a run whose mark was overwritten by another one finds its Nodes through a hash
+table, built then. Discovery executes no Python code, so it happens entirely under one hold of the GIL, which those marks rely on.
 
-Nodes on devices other than the CPU run in threads of their devices (workers.pyx), all others in the calling thread. A pass that meets such Nodes has a
-lane for each device: a heap of ready tasks. What lanes share is changed under the GIL, in steps between which nothing releases it; sums of gradients,
-which may, are made of what was taken out of the shared place before. A pass over the CPU alone pays a test for all that.
+Nodes on devices other than the CPU run in threads of their devices (workers.pyx), all others in the calling thread. A pass that meets such Nodes has a lane for each
+device: a heap of ready tasks. What lanes share is changed under the GIL, in steps between which nothing releases it; sums of gradients, which may, are made of what
+was taken out of the shared place before. A pass over the CPU alone pays a test for all that.
 
 On CUDA and custom devices a Node runs on the streams that were current in its forward call, a leaf's accumulation on those of its first use in the graph. Where a
-gradient comes from other streams the Node's wait for them, and at the end the caller's wait for all that the run has used. A program that makes
-no stream current pays one test per Node and gradient for it.
+gradient comes from other streams the Node's wait for them, and at the end the caller's wait for all that the run has used. A program that makes no stream current
+pays one test per Node and gradient for it.
 """
 from libc.stdlib cimport malloc, free, calloc, realloc
 from libc.stdint cimport int64_t, uint64_t, uint32_t, uint8_t, uintptr_t
@@ -508,8 +507,7 @@ cdef int run_leaf(GraphTask run, Queue* queue, int task) except -1:
             g = <object>p
             if leaf.hooks is not None:
                 g = leaf_hooks(leaf, g)
-            if c >= 0:
-                shown = g
+            shown = g if c >= 0 else None
             if execute and a.pre_hooks is not None:
                 g = call_node_hooks(a, g)
             if <PyObject*>g != p:
@@ -648,8 +646,6 @@ cdef int execute(GraphTask run, Lane lane) except -1:
             continue
         if n.pre_hooks is not None and grad is not None:
             grad = call_node_hooks(n, grad)
-            if state.python_ran and grad is not None:
-                grad = guard_gradients(n, grad)
         anomaly = state.notes & (NOTE_TRACEBACK | NOTE_CHECK_NAN)
         if run.partial and n.n_edges > 1:
             out = run_partly(run, n, grad, anomaly, state)
@@ -816,15 +812,12 @@ cdef int leave_lanes(GraphTask run) except -1:
 
 
 cdef GraphTask running_task():
-    if current_run == NULL:
-        return None
-    return <GraphTask>current_run
+    return None if current_run == NULL else <GraphTask>current_run
 
 
 def current_task_id():
     """The number of the backward pass that runs in this thread, -1 outside of all."""
-    cdef GraphTask run = running_task()
-    return -1 if run is None else run.id
+    return -1 if current_run == NULL else (<GraphTask>current_run).id
 
 
 def will_execute(Node node not None):

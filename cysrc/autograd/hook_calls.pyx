@@ -47,9 +47,7 @@ cdef object call_node_hooks(Node n, object grad):
             if r is not None:
                 check_hook_results(hook, tuple(grads), r)
                 grads = list(r)
-    if grads is None:
-        return grad
-    return grads[0] if n.n_inputs <= 1 else grads
+    return grad if grads is None else guard_gradients(n, grads[0] if n.n_inputs <= 1 else grads)
 
 
 cdef object call_hook(object hook, tuple arguments):

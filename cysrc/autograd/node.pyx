@@ -23,6 +23,7 @@ from tensorrt_lite._C.core.device cimport has_index, make_device, DEV_META
 from tensorrt_lite._C.core.custom cimport NOTE_CUSTOM_STREAMS
 from tensorrt_lite._C.core.storage cimport is_writable, make_writable
 from tensorrt_lite._C.autograd.streams cimport current_streams
+from tensorrt_lite._C.autograd.window cimport Window, as_parts, from_parts
 from tensorrt_lite._C.autograd.hooks import add_hook, RetainGrad
 
 cdef extern from "node_class.h":
@@ -520,67 +521,6 @@ cdef Node grad_fn_of(TensorBase t):
     return <Node>t.grad_fn_
 
 
-cdef class Window:
-    """Where a view lies inside its base, both over one storage; element types may differ as a complex number and its parts do."""
-    cdef tuple base_shape, base_strides, shape, strides
-    cdef int64_t offset, start, length
-    cdef int parts                 # 0: same type, 1: real view of a complex base, 2: complex view of a real base
-
-    @staticmethod
-    cdef Window of(TensorBase base, TensorBase view):
-        cdef Window w = Window.__new__(Window)
-        cdef int64_t base_offset = base.offset
-        cdef int64_t low, high
-        w.base_shape = tuple(shape_of(base))
-        w.base_strides = strides_of(base)
-        w.shape = tuple(shape_of(view))
-        w.strides = strides_of(view)
-        w.offset = view.offset
-        if category[base.dtype] == CAT_COMPLEX and category[view.dtype] != CAT_COMPLEX:
-            w.parts = 1
-            base_offset *= 2
-        elif category[base.dtype] != CAT_COMPLEX and category[view.dtype] == CAT_COMPLEX:
-            w.parts = 2
-            w.offset *= 2
-            w.shape += (2,)
-            w.strides = tuple([2 * s for s in w.strides]) + (1,)
-        w.offset -= base_offset
-        # in elements of the memory that both are cut from: real numbers where the types differ
-        low = min(<int64_t>0, w.offset)
-        high = max(<int64_t>span(w.real_base_shape(), w.real_base_strides()), w.offset + <int64_t>span(w.shape, w.strides))
-        w.start = -low
-        w.length = high - low
-        return w
-
-    cdef tuple real_base_shape(self):
-        return self.base_shape + (2,) if self.parts == 1 else self.base_shape
-
-    cdef tuple real_base_strides(self):
-        return tuple([2 * s for s in self.base_strides]) + (1,) if self.parts == 1 else self.base_strides
-
-    cdef object gradient_of_base(self, object g, bint zero):
-        """(memory, base): a gradient in the base's geometry over a memory of its own, filled from `g` or with zeros."""
-        like = g.real if self.parts == 1 and g.is_complex() else g
-        if zero:
-            memory = like.new_zeros((self.length,))
-        else:
-            memory = like.new_empty((self.length,))
-        base = memory.as_strided(self.real_base_shape(), self.real_base_strides(), self.start)
-        return memory, base
-
-    cdef object view_in(self, object memory):
-        part = memory.as_strided(self.shape, self.strides, self.start + self.offset)
-        return part
-
-
-cdef object _as_parts(object g):
-    return _ops.view_as_real(g.contiguous())
-
-
-cdef object _from_parts(object g):
-    return _ops.view_as_complex(g.contiguous())
-
-
 cdef class AsStridedBackward0(Node):
     """The gradient of a view given by its geometry inside its base."""
     cdef Window window
@@ -588,7 +528,7 @@ cdef class AsStridedBackward0(Node):
     cdef object apply(self, object grad):
         cdef Window w = self.window
         if w.parts == 2:
-            grad = _as_parts(grad)
+            grad = as_parts(grad)
         shape, strides = w.shape, w.strides
         for d, s in enumerate(strides):
             if s == 0 and shape[d] > 1:      # an expanded dimension: its places are one
@@ -598,17 +538,7 @@ cdef class AsStridedBackward0(Node):
         # through views of one memory, so that the sum over overlapping places and higher derivatives come out right
         memory.as_strided(shape, strides, w.start + w.offset).add_(grad)
         base = memory.as_strided(w.real_base_shape(), w.real_base_strides(), w.start)
-        return _from_parts(base) if w.parts == 1 else base
-
-
-cdef object span(shape, strides):
-    """Elements of memory from the first to the last, 0 for an empty tensor."""
-    n = 1
-    for a, b in zip(shape, strides):
-        if a == 0:
-            return 0
-        n += (a - 1) * b
-    return n
+        return from_parts(base) if w.parts == 1 else base
 
 
 cdef Node regenerate(TensorBase t):
@@ -670,13 +600,13 @@ cdef class CopySlices(Node):
         cdef Window w = self.window
         cdef list result
         cdef PyObject* outer = running_slices
-        whole = _as_parts(grad) if w.parts == 1 else grad
+        whole = as_parts(grad) if w.parts == 1 else grad
         memory, base = w.gradient_of_base(whole, False)
         base.copy_(whole)
         part = w.view_in(memory).clone()
         running_slices = <PyObject*>self
         try:
-            inner = self.writer.apply(_from_parts(part) if w.parts == 2 else part)
+            inner = self.writer.apply(from_parts(part) if w.parts == 2 else part)
         finally:
             running_slices = outer
         result = [inner] if isinstance(inner, TensorBase) or inner is None else list(inner)
@@ -685,9 +615,9 @@ cdef class CopySlices(Node):
             if result[0] is None:
                 part.zero_()
             else:
-                part.copy_(_as_parts(result[0]) if w.parts == 2 else result[0])
+                part.copy_(as_parts(result[0]) if w.parts == 2 else result[0])
             base = memory.as_strided(w.real_base_shape(), w.real_base_strides(), w.start)
-            result[0] = _from_parts(base) if w.parts == 1 else base
+            result[0] = from_parts(base) if w.parts == 1 else base
         else:
             result[0] = None
         return tuple(result) if len(result) > 1 else result[0]

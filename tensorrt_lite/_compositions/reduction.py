@@ -97,6 +97,8 @@ def norm_except_dim(v, pow=2, dim=0):
         return _ops.norm(v, pow)
     if not 0 <= dim < v.dim():
         raise IndexError(f"norm_except_dim(): Dimension out of range (expected to be in range of [-1, {v.dim() - 1}], but got {dim})")
+    if v.dim() == 1:
+        return _ops.norm(v.unsqueeze(1), pow, 1)
     return _ops.norm(v, pow, [d for d in range(v.dim()) if d != dim], True)
 
 

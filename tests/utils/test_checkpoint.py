@@ -595,7 +595,7 @@ def test_operators_save_and_read_each_tensor_once(layer):
         "conv": lambda: nn.Sequential(nn.Conv1d(4, 4, 3, padding=1, **double), nn.PReLU(**double), nn.MaxPool1d(2, 1), nn.AvgPool1d(2, 1), nn.Upsample(scale_factor=2, mode="linear")),
         "norms": lambda: nn.Sequential(nn.BatchNorm1d(4, **double), nn.GroupNorm(2, 4, **double), nn.LayerNorm(6, **double), nn.InstanceNorm1d(4), nn.RMSNorm(6, **double), nn.GELU(), nn.Softmax(-1), nn.GLU()),
         "attention": lambda: nn.TransformerEncoderLayer(6, 2, 8, dropout=0.2, **double),
-        "lstm": lambda: lambda h, m=nn.LSTM(6, 6, 2, **double): m(h)[0],
+        "lstm": lambda: (lambda lstm: lambda h: lstm(h)[0])(nn.LSTM(6, 6, 2, **double)),
         "losses": lambda: lambda h: nn.functional.cross_entropy(h, trt.tensor([[0, 1, 2, 3, 0, 1]] * 2)) + nn.functional.smooth_l1_loss(h, h.flip(0)) + h.logsumexp(1).sum() + h.prod(),
         "linalg": lambda: lambda h: trt.linalg.inv(h @ h.transpose(1, 2) + 3 * trt.eye(4, **double)).cumsum(1).sort(-1)[0].cumprod(-1) + trt.linalg.pinv(h @ h.transpose(1, 2)),
     }[layer]()
