@@ -2,8 +2,8 @@
 # chooses the interpreter. Environments are remade when a source of the installed package changes.
 
 PYTHON ?= python3
-# The comparison of every operator with PyTorch's database is `make conformance`.
-PYTEST_FLAGS ?= -q --ignore=tests/conformance/test_operators.py
+# One process a core. The comparison of every operator with PyTorch's database is `make conformance`.
+PYTEST_FLAGS ?= -q -n auto --ignore=tests/conformance/test_operators.py
 # All samples of all kinds (about four minutes on two cores); fails where fewer pass than in the saved run. CONFORMANCE= fails
 # wherever one does not pass and describes it.
 CONFORMANCE ?= --timeout 120 --failures 0 --compare docs/benchmarks/conformance.json
@@ -32,7 +32,7 @@ SANITIZE ?= --seconds 600 --jobs 2
 demo: .venv/installed
 	.venv/bin/python examples/digits.py
 
-# The whole test suite, on the core built in place (an editable install).
+# The whole test suite on all cores, on the core built in place (an editable install): 14 minutes on two.
 test: .venv-test/installed
 	.venv-test/bin/python -m pytest $(PYTEST_FLAGS) tests
 

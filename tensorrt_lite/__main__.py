@@ -8,13 +8,13 @@ _USAGE = """\
 usage: tensorrt-lite <command> [options]
 
 commands:
-  info      tell build, CPU features, BLAS, threads, CUDA and the environment variables that matter
-  doctor    tell what makes programs slow here: variables, OpenMP runtimes, a container's limits, huge pages
+  info      show the build, CPU features, BLAS, threads, CUDA and the environment variables that matter
+  doctor    find what makes programs slow here: variables, OpenMP runtimes, a container's limits, huge pages
   bench     measure the library, alone or beside others; draw and compare saved runs (tensorrt-lite bench --help)
-  profile   run a program and tell what its time goes to: table, trace, flame graph (tensorrt-lite profile program.py)
+  profile   run a program and show where its time goes: table, trace, flame graph (tensorrt-lite profile program.py)
   run       run a PyTorch program with tensorrt_lite answering to `import torch` (tensorrt-lite run program.py)
-  alias     install or remove the hook that does it where TENSORRT_LITE_ALIAS=1 is set
-  missing   tell what of PyTorch is not here, or what is known of one name (tensorrt-lite missing torch.export)
+  alias     make an environment ready for packages that depend on PyTorch, without PyTorch
+  missing   show what of PyTorch is missing, or what is known of one name (tensorrt-lite missing torch.export)
 
 examples:
   tensorrt-lite run train.py --epochs 1            a PyTorch program, unchanged

@@ -69,8 +69,8 @@ def run_program(words: list[str]) -> None:
     else:
         path = Path(words[0])
         if not path.exists():
-            print(f"tensorrt-lite: can't open file {words[0]!r}: there is none in {os.getcwd()}" if not path.is_absolute()
-                  else f"tensorrt-lite: can't open file {words[0]!r}", file=sys.stderr)  # fmt: skip
+            where = "" if path.is_absolute() else f" in {os.getcwd()}"
+            print(f"tensorrt-lite: can't open file {words[0]!r}: no such file{where}", file=sys.stderr)
             raise SystemExit(2)
         sys.argv = words
         sys.path[0] = str(path.resolve().parent)

@@ -18,7 +18,7 @@ def warn_uncompiled(stacklevel: int) -> None:
     global _warned
     if not _warned:
         _warned = True
-        warnings.warn("torch.compile: there is no compiler, what was given runs as it is (docs/gaps.md)", stacklevel=stacklevel + 1)
+        warnings.warn("torch.compile is not implemented: the function runs uncompiled (docs/gaps.md)", stacklevel=stacklevel + 1)
 
 
 def is_compiling() -> bool:

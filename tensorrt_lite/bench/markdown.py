@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 INTRODUCTION = """# Performance
 
-Times of one machine's day beside PyTorch on the same machine; ratios are this package's time over PyTorch's, medians of rounds in turns with their
-quartiles. Each table is of one run of the command that stands under it, which replaces it:
+How long operators and training steps take here and in PyTorch, measured on the same machine. Both libraries run alternately; a ratio is our time divided by
+PyTorch's, the median over the rounds, with its quartiles. The command below each table repeats the measurement and replaces the table:
 
     tensorrt-lite bench SUITE ... --against torch --threads 1 --markdown docs/performance.md
 
