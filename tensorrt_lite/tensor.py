@@ -84,8 +84,36 @@ def _rebuild_with_type(kind, args, state):
     requires_grad = args[4]
     t = _rebuild_tensor(*args[:4], False, *args[5:])
     t = t.requires_grad_(requires_grad) if kind is Tensor else _attributes.make_subclass(kind, t, requires_grad)
-    if state:
-        t.__dict__.update(state)
+    return _restored(t, state)
+
+
+def _state_of(t):
+    """What pickling keeps of a tensor beside its data: what a ``__getstate__`` of its class returns, else a dict of its attributes; (attributes, slots) where the
+    class has slots that are set."""
+    kind = type(t)
+    getstate = getattr(kind, "__getstate__", None)
+    if getstate is not None and getstate is not getattr(object, "__getstate__", None):
+        return t.__getstate__()
+    state = dict(getattr(t, "__dict__", None) or {})
+    slots = {} if kind is Tensor or kind is Parameter else {name: getattr(t, name) for name in _slots_of(kind) if hasattr(t, name)}
+    return (state, slots) if slots else state
+
+
+def _slots_of(kind):
+    from copyreg import _slotnames
+
+    return _slotnames(kind)
+
+
+def _restored(t, state):
+    """A tensor with the state that `_state_of` gave: by a ``__setstate__`` of its class, else as attributes."""
+    if hasattr(type(t), "__setstate__"):
+        t.__setstate__(state)
+    elif state:
+        attributes, slots = state if isinstance(state, tuple) else (state, {})
+        t.__dict__.update(attributes or {})
+        for name, value in slots.items():
+            setattr(t, name, value)
     return t
 
 
@@ -242,9 +270,21 @@ class Tensor(TensorBase):
             )
         if id(self) in memo:
             return memo[id(self)]
+        kind = type(self)
+        if kind is not Tensor and type(self.new_empty(())) is not kind:
+            raise RuntimeError(
+                "The default implementation of __deepcopy__() for non-wrapper subclasses only works for subclass types that properly implement new_empty() and for "
+                f"which that function returns another instance of the same subclass, but {kind.__name__}'s returns a {type(self.new_empty(())).__name__}: "
+                "implement new_empty() or __deepcopy__()"
+            )
         copied = self._over_copied_storage(memo) if self.is_cpu else self.detach().clone()
-        if type(self) is not Tensor:
-            copied = copied.as_subclass(type(self))
+        if kind is not Tensor:
+            copied = copied.as_subclass(kind)
+            for name in _slots_of(kind):
+                if hasattr(self, name):
+                    from copy import deepcopy
+
+                    setattr(copied, name, deepcopy(getattr(self, name), memo))
         copied.requires_grad_(self.requires_grad)
         memo[id(self)] = copied
         if self.grad is not None:
@@ -303,10 +343,10 @@ class Tensor(TensorBase):
             start = t.storage_offset() * t.element_size()
             data = bytes(_exported(t.untyped_storage())[start : start + span * t.element_size()]) if span else b""
             args = (data, self.dtype, tuple(self.shape), t.stride(), self.requires_grad, *place)
-        state = getattr(self, "__dict__", None)
+        state = _state_of(self)
         if type(self) is Tensor and not state:
             return _rebuild_tensor, args
-        return _rebuild_with_type, (type(self), args, dict(state or {}))
+        return _rebuild_with_type, (type(self), args, state)
 
     # ---- autograd
 

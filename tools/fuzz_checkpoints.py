@@ -1,12 +1,12 @@
-"""Loads mutated and hand-made hostile checkpoints: none may crash the process, raise an undocumented exception, or take more memory
-than twice the file's size and 16 MB.
+"""Loads mutated and hand-made hostile checkpoints: none may crash the process, raise an undocumented exception, take more memory
+than twice the file's size and 16 MB, or more of the processor's time than two seconds and one for each megabyte.
 
     python -m tools.fuzz_checkpoints [--count 50000] [--first 0] [--seed 0]
-    python -m tools.fuzz_checkpoints --hostile [--only REGEX]   # the 500 hand-made files, each in a process of its own
+    python -m tools.fuzz_checkpoints --hostile [--only REGEX]   # the 800 hand-made files, each in a process of its own
     python -m tools.fuzz_checkpoints --replay 0:1818      # one mutated file again, in this process
 
 Mutated files start from valid ones of every kind (zip, zip with the pickle changed and packed again, mapped, PyTorch's older format,
-safetensors). They run in child processes, which note the number of each before they load it; the peak of the resident memory is the
+safetensors; sparse and nested tensors, subclasses, and PyTorch's conjugated and negated views in both formats). They run in child processes, which note the number of each before they load it; the peak of the resident memory is the
 kernel's (VmHWM, reset before each file). Everything is drawn from (seed, number).
 """
 
@@ -26,11 +26,13 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import tensorrt_lite as trt
 from tensorrt_lite import serialization
@@ -43,7 +45,10 @@ FIXED = 16 << 20
 MEMORY = 3 << 30  # address space of a child: a runaway is an error, not the machine's end
 BATCH = 250  # files of one child
 FRESH_AFTER = 2 << 20  # a child that grew by this much makes room for a fresh one, so that its free memory hides nothing
-KINDS = ("zip", "pickle", "mapped", "legacy", "safetensors")
+# Whatever the machine does besides: the processor's time of the child, of which most files take some ms.
+SECONDS, SECONDS_A_MEGABYTE = 2.0, 1.0
+# "parts": tensors that are made of others or of values; "views": what PyTorch alone writes, conjugated and negated views.
+KINDS = ("zip", "pickle", "mapped", "legacy", "safetensors", "parts", "legacy parts", "views", "legacy views")
 OPCODES = b"(.012FIJKLMNPQRSTUVXabcdehgjpqlrstu}]){\x80\x81\x85\x86\x87\x88\x89\x8a\x8c\x8e\x8f\x90\x91\x92\x93\x94\x95\x96"
 
 
@@ -76,15 +81,69 @@ torch.save(collections.OrderedDict(state), sys.stdout.buffer, _use_new_zipfile_s
 """
 
 
+VIEWS = """
+import sys, torch
+z, w = torch.arange(12).view(3, 4) + 1j, torch.randn(2, 3)
+state = {"conj": z.conj(), "neg": torch._neg_view(w), "both": torch._neg_view(z.conj()), "expanded": torch._neg_view(w[:1]).expand(5, 3), "base": z}
+torch.save(state, sys.stdout.buffer, _use_new_zipfile_serialization=sys.argv[1] == "zip")
+"""
+
+
+class Marked(trt.Tensor):
+    """A subclass that the loading program allows."""
+
+
+class Kept(trt.Tensor):
+    """One that restores its own state."""
+
+    def __getstate__(self) -> dict:
+        return {"mark": getattr(self, "mark", 0)}
+
+    def __setstate__(self, state: dict) -> None:
+        self.mark = state["mark"]
+
+
+def parts() -> dict:
+    """Tensors that are made of other tensors, and subclasses."""
+    matrix = trt.eye(6).roll(1, 0)
+    marked = trt.arange(3.0).as_subclass(Marked)
+    marked.label = "x"
+    blocks = {layout: getattr(matrix, f"to_sparse_{layout}")(*((2, 3),) if layout[0] == "b" else ()) for layout in ("csr", "csc", "bsr", "bsc")}
+    parameter = trt.nn.Parameter(trt.ones(2))
+    parameter.note = [1, 2]
+    return {
+        "coo": matrix.to_sparse(),
+        "twice": trt.sparse_coo_tensor([[0, 0, 1]], trt.ones(3, 2), (4, 2)),
+        "batch": trt.stack([matrix, matrix]).to_sparse_csr(),
+        **blocks,
+        "nested": trt.nested.nested_tensor([trt.ones(2, 3), trt.ones(1, 3)]),
+        "marked": marked,
+        "kept": trt.ones(2).as_subclass(Kept),
+        "parameter": parameter,
+        "sparse parameter": trt.nn.Parameter(matrix.to_sparse()),
+        "keys": {(1, (2, frozenset((3, 4)))): 0, frozenset(((1, 2), (3, 4))): 1, 1.5: 2, 1 << 80: 3},
+        "many": trt.ones((1,) * 20),
+    }
+
+
+def from_torch(program: str, *arguments: str) -> bytes:
+    return subprocess.run([sys.executable, "-c", program, *arguments], check=True, stdout=subprocess.PIPE).stdout
+
+
 @cache
 def valid(kind: str) -> bytes:
     trt.manual_seed(0)
     if kind == "safetensors":
         return safetensors.save({"a": trt.randn(3, 4), "b": trt.arange(5), "c": trt.ones(2, dtype=trt.bfloat16)}, metadata={"format": "pt", "note": "x" * 40})
-    buffer = io.BytesIO()
     if kind == "legacy":
-        return subprocess.run([sys.executable, "-c", LEGACY], check=True, stdout=subprocess.PIPE).stdout
-    serialization.save(contents(), buffer, pickle_protocol=2 if kind == "zip" else 4)
+        return from_torch(LEGACY)
+    if kind.endswith("views"):
+        return from_torch(VIEWS, "legacy" if kind.startswith("legacy") else "zip")
+    buffer = io.BytesIO()
+    if kind.endswith("parts"):
+        serialization.save(parts(), buffer, _use_new_zipfile_serialization=kind == "parts")
+    else:
+        serialization.save(contents(), buffer, pickle_protocol=2 if kind == "zip" else 4)
     return buffer.getvalue()
 
 
@@ -146,11 +205,11 @@ def drawn(seed: int, number: int) -> tuple[str, bytes]:
     """Kind and content of a mutated file."""
     draw = random.Random(f"{seed}:{number}")
     kind = KINDS[number % len(KINDS)]
-    if kind == "pickle":
-        parts = dict(records(draw.choice(("zip", "pickle"))))
-        name = "data.pkl" if draw.random() < 0.9 else draw.choice(list(parts))
-        parts[name] = mutated(parts[name], draw)
-        return kind, packed(parts)
+    if kind in ("pickle", "parts", "views"):
+        changed = dict(records(draw.choice(("zip", "pickle")) if kind == "pickle" else kind))
+        name = "data.pkl" if draw.random() < (0.9 if kind == "pickle" else 0.6) else draw.choice(list(changed))
+        changed[name] = mutated(changed[name], draw)
+        return kind, packed(changed)
     data = valid(kind)
     if kind in ("zip", "mapped") and draw.random() < 0.5:
         # the directory at the end, where most of what an archive says stands
@@ -222,6 +281,8 @@ def hostile() -> Iterator[tuple[str, Callable[[], bytes]]]:
             b"\x80\x02ctorch._utils\n_rebuild_meta_tensor_no_storage\nq\x01" + b"0ctorch\nint8\nq\x02" + b"0(" + b"h\x01(h\x02))\x89tR" * (count // 11) + b"l.")  # fmt: skip
     yield from hostile_archives()
     yield from hostile_safetensors()
+    yield from hostile_tensors()
+    yield from hostile_keys()
     for name in ("os.system", "builtins.eval", "builtins.getattr", "builtins.exec", "subprocess.Popen", "operator.attrgetter", "numpy.load", "tensorrt_lite.load", "torch.load",
                  "collections.deque", "builtins.map", "pickle.loads", "copyreg._reconstructor", "types.FunctionType", "importlib.import_module"):  # fmt: skip
         module, _, function = name.rpartition(".")
@@ -283,6 +344,132 @@ def hostile_safetensors() -> Iterator[tuple[str, Callable[[], bytes]]]:
         yield f"safetensors nested {count}", lambda: file(b'{"a":' + b"[" * count + b"]" * count + b"}")
 
 
+def text(value: str) -> bytes:
+    return b"X" + struct.pack("<I", len(value)) + value.encode()
+
+
+def number(n: int) -> bytes:
+    size = n.bit_length() // 8 + 1
+    return b"\x8a" + bytes([size]) + n.to_bytes(size, "little", signed=True) if size < 256 else b"\x8b" + struct.pack("<i", size) + n.to_bytes(size, "little", signed=True)
+
+
+def numbers(values: Any) -> bytes:
+    return b"(" + b"".join(map(number, values)) + b"t"
+
+
+def tensor(size: Any, stride: Any, kind: str = "Float", count: int = 1, key: str = "0", metadata: bytes = b"", offset: int = 0) -> bytes:
+    """The opcodes of a tensor over a storage of `count` elements."""
+    storage = b"(" + text("storage") + f"ctorch\n{kind}Storage\n".encode() + text(key) + text("cpu") + number(count) + b"tQ"
+    return b"ctorch._utils\n_rebuild_tensor_v2\n(" + storage + number(offset) + numbers(size) + numbers(stride) + b"\x89ccollections\nOrderedDict\n)R" + metadata + b"tR"
+
+
+def many_calls(function: str, arguments: bytes, count: int) -> bytes:
+    """A list of calls of a function with one tuple of arguments."""
+    module, _, name = function.rpartition(".")
+    return b"\x80\x02" + arguments + b"r\xff\0\0\0" + b"0" + f"c{module}\n{name}\n".encode() + b"r\xfe\0\0\0" + b"0(" + b"h\xfeh\xffR" * count + b"l."
+
+
+def hostile_tensors() -> Iterator[tuple[str, Callable[[], bytes]]]:
+    flags = {"neg": text("neg") + b"\x88", "conj": text("conj") + b"\x88"}
+    for n in (1 << 20, 1 << 28, 1 << 40):
+        for names in (("neg",), ("conj",), ("conj", "neg")):
+            metadata = b"(" + b"".join(flags[name] for name in names) + b"d"
+            yield f"{' and '.join(names)} expanded {n}", lambda: with_pickle(b"\x80\x02" + tensor((n,), (0,), "ComplexFloat", metadata=metadata) + b".", **{"data/0": bytes(8)})
+            call = tensor((1 << 16, 9), (1, 0), "ComplexFloat", 1 << 16, metadata=metadata)
+            yield f"{' and '.join(names)} of a memoised call {n}", lambda: with_pickle(
+                b"\x80\x02(" + call * min(n >> 14, 2000) + b"l.", **{"data/0": bytes(8 << 16)})  # fmt: skip
+
+    def sparse(layout: str, parts: list[bytes], size: Any, *more: bytes) -> bytes:
+        head = b"ctorch._utils\n_rebuild_sparse_tensor\n(ctorch.serialization\n_get_layout\n" + text(f"torch.sparse_{layout}") + b"\x85R("
+        return head + b"".join(parts) + numbers(size) + b"".join(more) + b"ttR"
+
+    eight = {"data/0": bytes(8), "data/1": bytes(4)}
+    for n in (1 << 18, 1 << 21, 1 << 27, 1 << 34):
+        values = tensor((n,), (0,), key="1")
+        for kind in ("Int", "Long"):
+            width = {"data/0": bytes(8 if kind == "Long" else 4), "data/1": bytes(4)}
+            for coalesced in (b"\x88", b"\x89"):
+                indices = tensor((2, n), (0, 0), kind)
+                yield f"coo of {kind} indices with stride 0 {n} {coalesced!r}", lambda: with_pickle(b"\x80\x02" + sparse("coo", [indices, values], (3, 3), coalesced) + b".", **width)
+        one = tensor((n + 1,), (0,), "Long")
+        for layout in ("csr", "csc"):
+            yield f"{layout} with stride 0 {n}", lambda: with_pickle(b"\x80\x02" + sparse(layout, [one, tensor((n,), (0,), "Long"), values], (n, n)) + b".", **eight)
+            few = [tensor((n, 2), (0, 0), "Long"), tensor((n, 0), (0, 0), "Long"), tensor((n, 0), (0, 0), key="1")]
+            yield f"batched {layout} with stride 0 {n}", lambda: with_pickle(b"\x80\x02" + sparse(layout, few, (n, 1, 1)) + b".", **eight)
+        blocks = [tensor((n + 1,), (0,), "Long"), tensor((0,), (1,), "Long"), tensor((0, 1, 1), (1, 1, 1), key="1")]
+        for layout in ("bsr", "bsc"):
+            yield f"{layout} with stride 0 {n}", lambda: with_pickle(b"\x80\x02" + sparse(layout, blocks, (n, n)) + b".", **eight)
+    ones = (1,) * 64
+    for count in (1_000, 20_000, 200_000):
+        call = lambda function, arguments: with_pickle(many_calls(function, arguments, count), **eight)  # noqa: E731
+        storage = b"(" + text("storage") + b"ctorch\nFloatStorage\n" + text("1") + text("cpu") + number(1) + b"tQ"
+        for size in ((1,), (1,) * 9, ones):
+            rebuild = b"(" + storage + number(0) + numbers(size) + numbers(size) + b"\x89ccollections\nOrderedDict\n)RtR"[:-1]
+            yield f"tensors of {len(size)} dimensions x {count}", lambda: call("torch._utils._rebuild_tensor_v2", rebuild)
+            yield f"meta tensors of {len(size)} dimensions x {count}", lambda: call("torch._utils._rebuild_meta_tensor_no_storage", b"(ctorch\nint8\n" + numbers(size) * 2 + b"\x89t")
+            parameter = b"(" + tensor(size, size, key="1") + b"\x88ccollections\nOrderedDict\n)Rt"
+            yield f"parameters of {len(size)} dimensions x {count}", lambda: call("torch._utils._rebuild_parameter", parameter)
+            named = b"(ctorch._utils\n_rebuild_tensor_v2\nctorch\nTensor\n" + rebuild + b"Nt"
+            yield f"from type of {len(size)} dimensions x {count}", lambda: call("torch._tensor._rebuild_from_type_v2", named)
+        head = b"(ctorch.serialization\n_get_layout\n" + text("torch.sparse_coo") + b"\x85R("
+        for dims in (1, 64):
+            empty = tensor((dims, 0), (1, 1), "Long") + tensor((0,), (1,), key="1") + numbers((1,) * dims)
+            yield f"empty coo of {dims} dimensions x {count}", lambda: call("torch._utils._rebuild_sparse_tensor", head + empty + b"\x88tt")
+        empty = tensor((1,), (1,), "Long") + tensor((0,), (1,), "Long") + tensor((0,), (1,), key="1") + numbers((0, 0))
+        yield f"empty csr x {count}", lambda: call("torch._utils._rebuild_sparse_tensor", head.replace(b"\x10\0\0\0torch.sparse_coo", b"\x10\0\0\0torch.sparse_csr") + empty + b"tt")
+    for size in (10, 300, 3000):
+        state = many(lambda i: text(f"a{i}") + b"N", size, b"d")
+        for count in (100, 2_000, 20_000):
+            body = b"(ctorch._utils\n_rebuild_tensor_v2\nctorch\nTensor\n(" + tensor((1,), (1,), key="1").partition(b"\n(")[2][:-1] + state + b"t"
+            yield f"attributes of from type {size} x {count}", lambda: with_pickle(many_calls("torch._tensor._rebuild_from_type_v2", body, count), **eight)
+            body = b"(" + tensor((1,), (1,), key="1") + b"\x88ccollections\nOrderedDict\n)R" + state + b"t"
+            yield f"attributes of parameters {size} x {count}", lambda: with_pickle(many_calls("torch._utils._rebuild_parameter_with_state", body, count), **eight)
+    rows = 1 << 17
+    many_rows = [tensor((rows + 1,), (1,), "Long", rows + 1), tensor((0,), (1,), "Long", 1, "1"), tensor((0,), (1,), "Long", 1, "1"), ]
+    for count in (100, 20_000):
+        arguments = b"(ctorch.serialization\n_get_layout\n" + text("torch.sparse_csr") + b"\x85R(" + b"".join(many_rows) + numbers((rows, 1)) + b"tt"
+        yield f"csr of {rows} rows x {count}", lambda: with_pickle(many_calls("torch._utils._rebuild_sparse_tensor", arguments, count), **{"data/0": bytes(8 * (rows + 1)), "data/1": bytes(8)})
+
+
+def hostile_keys() -> Iterator[tuple[str, Callable[[], bytes]]]:
+    """Keys that take long to hash or to compare."""
+
+    def nest(make: Callable[[bytes], bytes], depth: int, slot: int) -> bytes:
+        body = b"(K\x01K\x02\x91q" + bytes([slot])
+        for _ in range(depth):
+            body += b"0" + make(b"h" + bytes([slot])) + b"q" + bytes([slot])
+        return body
+
+    ways = {
+        "frozensets": lambda last: b"(" + last + b"K\x00\x86" + last + b"K\x01\x86\x91",
+        "tuples": lambda last: last + last + b"\x86",
+        "frozensets of tuples": lambda last: b"(" + last + last + b"\x86" + last + b"\x85\x91",
+    }
+    for name, way in ways.items():
+        for depth in (5, 10, 24, 45, 60):
+            yield f"two equal {name} of depth {depth} as keys", lambda: with_pickle(b"\x80\x04}(" + nest(way, depth, 0) + b"N" + nest(way, depth, 1) + b"Nu.")
+            yield f"{name} of depth {depth} in sets", lambda: with_pickle(b"\x80\x04\x8f(" + nest(way, depth, 0) + nest(way, depth, 1) + b"\x90.")
+            yield f"{name} of depth {depth} as key again and again", lambda: with_pickle(b"\x80\x04" + nest(way, depth, 0) + nest(way, depth, 1) + b"00}" + b"h\0Nsh\1Ns" * 50_000 + b".")
+    prime = (1 << 61) - 1
+    for count in (30, 1_000, 100_000):
+        made = {
+            "integers": lambda i: number(i * prime),
+            "tuples": lambda i: number(i * prime) + b"K\x01\x86",
+            "complex": lambda i: b"c__builtin__\ncomplex\nG" + struct.pack(">d", -1000003.0 * i) + b"G" + struct.pack(">d", float(i)) + b"\x86R",
+            "frozensets": lambda i: b"(" + number(i * prime) + b"\x91",
+        }
+        for name, make in made.items():
+            yield f"{count} {name} of one hash in a dict", lambda: with_pickle(b"\x80\x04}(" + b"".join(make(i) + b"N" for i in range(count)) + b"u.")
+            yield f"{count} {name} of one hash one by one", lambda: with_pickle(b"\x80\x04}" + b"".join(make(i) + b"Ns" for i in range(count)) + b".")
+            yield f"{count} {name} of one hash in a set", lambda: with_pickle(b"\x80\x04\x8f(" + b"".join(make(i) for i in range(count)) + b"\x90.")
+            yield f"{count} {name} of one hash in pairs", lambda: with_pickle(
+                b"\x80\x04ccollections\nOrderedDict\n(" + b"".join(make(i) + b"N\x86" for i in range(count)) + b"l\x85R.")  # fmt: skip
+    long = {"integer": number((1 << 4_000_000) + 1), "text": b"X" + struct.pack("<I", 500_000) + b"a" * 500_000, "bytes": b"B" + struct.pack("<I", 500_000) + b"a" * 500_000}
+    for name, key in long.items():
+        yield f"long {name} as key again and again", lambda: with_pickle(b"\x80\x04" + key + b"q\0" + key + b"q\x01" + b"00}" + b"h\0Nsh\x01Ns" * 60_000 + b".")
+        yield f"long {name} in a key again and again", lambda: with_pickle(b"\x80\x04" + key + b"\x85q\0" + key + b"\x85q\x01" + b"00}" + b"h\0Nsh\x01Ns" * 60_000 + b".")
+
+
 # ---- loading and measuring -------------------------------------------------------------------------------------------
 
 
@@ -297,7 +484,8 @@ def load(kind: str, data: bytes, folder: str) -> str:
         if kind == "safetensors":
             safetensors.load_file(path)
         else:
-            serialization.load(path, mmap=kind == "mapped")
+            with serialization.safe_globals([Marked, Kept]):
+                serialization.load(path, mmap=kind == "mapped")
     except DOCUMENTED as error:
         kind = type(error).__name__
         return kind if kind in ("UnpicklingError", "RuntimeError", "EOFError", "SafetensorError") else f"RuntimeError ({kind})"
@@ -310,16 +498,16 @@ def status(field: str) -> int:
         return next(int(line.split()[1]) << 10 for line in file if line.startswith(field + ":"))
 
 
-def measured(kind: str, data: bytes, folder: str) -> tuple[str, int]:
-    """What loading does, and by how much the resident memory grew meanwhile."""
+def measured(kind: str, data: bytes, folder: str) -> tuple[str, int, float]:
+    """What loading does, by how much the resident memory grew meanwhile, and how many seconds of the processor it took."""
     with open("/proc/self/clear_refs", "w") as file:
         file.write("5")
-    before = status("VmRSS")
+    before, started = status("VmRSS"), time.process_time()
     try:
         outcome = load(kind, data, folder)
     except Exception as error:
         outcome = f"undocumented {type(error).__name__}: {error}"[:300]
-    return outcome, max(0, status("VmHWM") - before)
+    return outcome, max(0, status("VmHWM") - before), time.process_time() - started
 
 
 @dataclass
@@ -331,8 +519,10 @@ class Report:
     worst: float = 0.0
     worst_name: str = ""
     most: int = 0
+    slowest: float = 0.0
+    slowest_name: str = ""
 
-    def add(self, name: str, kind: str, size: int, outcome: str, grown: int) -> None:
+    def add(self, name: str, kind: str, size: int, outcome: str, grown: int, seconds: float = 0.0) -> None:
         self.outcomes[kind, outcome.partition(":")[0]] += 1
         share = grown / (2 * size + FIXED)
         self.most = max(self.most, grown)
@@ -340,12 +530,17 @@ class Report:
             self.worst, self.worst_name = share, f"{name} ({kind}, {size} bytes: {grown >> 10} KB)"
         if share > 1:
             self.bad.append(f"{name}: {kind} of {size} bytes took {grown >> 10} KB")
+        if seconds > self.slowest:
+            self.slowest, self.slowest_name = seconds, f"{name} ({kind}, {size} bytes)"
+        if seconds > SECONDS + SECONDS_A_MEGABYTE * size / 1e6:
+            self.bad.append(f"{name}: {kind} of {size} bytes took {seconds:.1f} s")
         if outcome.startswith("undocumented"):
             self.bad.append(f"{name}: {kind}: {outcome}")
 
     def text(self) -> str:
         lines = [f"{count:7} {kind:12} {outcome}" for (kind, outcome), count in sorted(self.outcomes.items())]
         lines.append(f"{sum(self.outcomes.values())} files; most memory {self.most >> 10} KB; worst share of 2 x size + 16 MB: {self.worst:.2f} of {self.worst_name}")
+        lines.append(f"slowest: {self.slowest:.2f} s of {self.slowest_name}")
         return "\n".join(lines + [f"BAD {text}" for text in self.bad])
 
 
@@ -362,8 +557,8 @@ def in_child(files: Callable[[], Iterator[tuple[str, str, bytes]]], report: Repo
                 total = 0
                 for name, kind, data in files():
                     notes.write(json.dumps([name, kind, len(data)]) + "\n")
-                    outcome, grown = measured(kind, data, folder)
-                    notes.write(json.dumps([outcome, grown]) + "\n")
+                    outcome, grown, seconds = measured(kind, data, folder)
+                    notes.write(json.dumps([outcome, grown, seconds]) + "\n")
                     total += grown
                     if total > FRESH_AFTER:
                         break
@@ -396,7 +591,8 @@ def warm_up() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for kind in KINDS:
             assert load(kind, valid(kind), folder) == "loaded"
-    records("zip"), records("pickle")
+    for kind in ("zip", "pickle", "parts", "views"):
+        records(kind)
 
 
 def try_hostile(report: Report, only: str = "") -> Report:

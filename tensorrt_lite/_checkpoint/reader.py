@@ -9,7 +9,6 @@ from __future__ import annotations
 import _compat_pickle
 import os
 import sys
-from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
@@ -20,6 +19,7 @@ from tensorrt_lite._names import own_module
 from .archive import ArchiveReader, damaged, read_exactly
 from .budget import Budget
 from .names import DTYPE_NAMES, LEGACY_MAGIC, LEGACY_PROTOCOL, dtype_name, dtype_named, is_storage_name, storage_dtype
+from .tensors import TensorBuilders, is_count, set_attributes
 from .unpickler import Allowed, Builder, Inert, Layer, Storage, Unpickler, UnpicklingError, plain_builders
 
 if TYPE_CHECKING:
@@ -27,10 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read_checkpoint", "unknown_globals"]
 
-_MAX_DIMENSIONS = 64
-_MAX_INT64 = (1 << 63) - 1
-# What a rebuilt tensor and a storage take beyond the storage's bytes: the objects of Python and the header of the memory.
-_TENSOR_COST = 400
+# What a storage takes beyond its bytes: the objects of Python and the header of the memory.
 _STORAGE_COST = 240
 # A mapping of a smaller file is not worth its pages, and memory that was read cannot be cut off by another process.
 _MAPPED_SIZE = 1 << 20
@@ -179,185 +176,18 @@ def _to_device(storage: Any, device: Any) -> Any:
     return _moved(storage, device) if device.type == "meta" else _default_restore(storage, str(device))
 
 
-# -- tensors ----------------------------------------------------------------------------------------------------------
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and 0 <= value <= _MAX_INT64
-
-
-def _geometry_text(size: Any, stride: Any, offset: Any) -> str:
-    """What a file gives as a tensor's geometry, of which anything may be anything."""
-
-    def shown(value: Any) -> Any:
-        if isinstance(value, (tuple, list)):
-            return tuple(shown(part) if type(part) is int else type(part).__name__ for part in value[:_MAX_DIMENSIONS])
-        return value if type(value) is int and abs(value) < 1 << 70 else type(value).__name__
-
-    return f"a tensor of size {shown(size)}, stride {shown(stride)} and storage offset {shown(offset)}"
-
-
-def _check_geometry(available: int, offset: Any, size: Any, stride: Any) -> None:
-    """Raise RuntimeError unless all elements of such a tensor lie within a storage of so many elements."""
-    fits_types = isinstance(size, (tuple, list)) and isinstance(stride, (tuple, list)) and max(len(size), len(stride)) <= _MAX_DIMENSIONS
-    if not fits_types or len(size) != len(stride) or not _is_count(offset) or not all(map(_is_count, size)) or not all(map(_is_count, stride)):
-        raise RuntimeError(f"corrupt checkpoint: {_geometry_text(size, stride, offset)} is not a valid geometry")
-    numel = 1
-    for extent in size:
-        numel *= extent
-        if numel > _MAX_INT64:
-            raise RuntimeError(f"corrupt checkpoint: {_geometry_text(size, stride, offset)} overflows a 64-bit element count")
-    end = offset
-    if 0 not in size:
-        end += 1 + sum((extent - 1) * step for extent, step in zip(size, stride, strict=True))
-    if end > available:
-        raise RuntimeError(f"corrupt checkpoint: {_geometry_text(size, stride, offset)} does not fit its storage of {available} elements")
-
-
-def _rebuild(storage: Any, offset: Any, size: Any, stride: Any, dtype: Any) -> Any:
-    if not isinstance(storage, Storage):
-        raise UnpicklingError(f"a tensor is built from a {type(storage).__name__} where a storage is needed")
-    available = storage.untyped.nbytes() // dtype.itemsize
-    _check_geometry(available, offset, size, stride)
-    return trt.empty(0, dtype=dtype, device=storage.untyped.device).set_(
-        storage.untyped, offset, tuple(size), tuple(stride)
-    )
-
-
-def _finished(tensor: Any, requires_grad: Any, metadata: Any = None) -> Any:
-    if metadata:
-        if metadata.get("conj"):
-            tensor = tensor.conj()
-        if metadata.get("neg"):
-            tensor = tensor.neg()
-    if requires_grad:
-        tensor.requires_grad_(True)
-    return tensor
-
-
-def _rebuild_v1(storage: Any, offset: Any, size: Any, stride: Any) -> Any:
-    return _rebuild(storage, offset, size, stride, storage.dtype if isinstance(storage, Storage) else None)
-
-
-def _rebuild_v2(
-    storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, metadata: Any = None
-) -> Any:
-    return _finished(_rebuild_v1(storage, offset, size, stride), requires_grad, metadata)
-
-
-def _rebuild_v3(
-    storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, dtype: Any, metadata: Any = None
-) -> Any:
-    return _finished(_rebuild(storage, offset, size, stride, dtype), requires_grad, metadata)
-
-
-def _rebuild_meta(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Any:
-    _check_geometry(_MAX_INT64, 0, size, stride)
-    return _finished(trt.empty_strided(tuple(size), tuple(stride), dtype=dtype, device="meta"), requires_grad)
-
-
-def _rebuild_sparse(layout: Any, data: Any) -> Any:
-    if not isinstance(layout, trt.layout) or not isinstance(data, tuple) or not 3 <= len(data) <= 4:
-        raise UnpicklingError("corrupt checkpoint: a sparse tensor is made of something that is no layout and its parts")
-    tensors = 2 if layout is trt.sparse_coo else 3
-    if not all(isinstance(x, trt.Tensor) for x in data[:tensors]) or len(data) < tensors + 1 or not isinstance(data[tensors], tuple):
-        raise UnpicklingError("corrupt checkpoint: a sparse tensor is made of something that is no tensor")
-    from tensorrt_lite._sparse.tensor import rebuild
-
-    return rebuild(layout, data)
-
-
-def _rebuild_nested(budget: Budget, buffer: Any, sizes: Any, strides: Any, offsets: Any) -> Any:
-    if not all(isinstance(x, trt.Tensor) and x.layout == trt.strided and not x.is_nested for x in (buffer, sizes, strides, offsets)):
-        raise UnpicklingError("corrupt checkpoint: a nested tensor is made of something that is no tensor")
-    geometry = (sizes, strides, offsets)
-    fits = buffer.dim() == 1 and sizes.dim() == 2 and sizes.shape == strides.shape and tuple(offsets.shape) == (sizes.shape[0],)
-    if not fits or sizes.shape[1] > _MAX_DIMENSIONS or any(x.dtype != trt.int64 or x.device.type != "cpu" for x in geometry):
-        raise UnpicklingError("corrupt checkpoint: the sizes, strides and offsets of a nested tensor do not fit each other")
-    budget.spend(3 * sizes.shape[0] * (_TENSOR_COST + 40 * sizes.shape[1]))
-    from tensorrt_lite.nested._strided import from_buffer
-
-    try:
-        return from_buffer(buffer, *(x.tolist() for x in geometry))
-    except (RuntimeError, ValueError) as error:
-        raise UnpicklingError(f"corrupt checkpoint: a nested tensor whose parts lie outside of its buffer ({error})") from None
-
-
-def _rebuild_parameter(data: Any, requires_grad: Any, hooks: Any) -> Any:
-    if not isinstance(data, trt.Tensor):
-        raise UnpicklingError(f"a parameter is built from a {type(data).__name__}")
-    return trt.nn.Parameter(data, bool(requires_grad))
-
-
-def _rebuild_parameter_with_state(data: Any, requires_grad: Any, hooks: Any, state: Any) -> Any:
-    parameter = _rebuild_parameter(data, requires_grad, hooks)
-    _set_attributes(parameter, state)
-    return parameter
-
-
-def _rebuild_from_type(function: Any, kind: Any, args: Any, state: Any) -> Any:
-    if not isinstance(function, Builder) or function.build is None or not isinstance(args, tuple):
-        raise UnpicklingError("a tensor is rebuilt by something that is not known to build tensors")
-    if len(args) > 16:
-        raise UnpicklingError("a tensor is rebuilt with too many arguments")
-    tensor = function.build(*args)
-    if not isinstance(tensor, trt.Tensor):
-        raise UnpicklingError(f"{function.name} does not build a tensor")
-    target = kind.kind if isinstance(kind, Builder) else kind if isinstance(kind, type) else getattr(kind, "target", None)
-    if not (isinstance(target, type) and issubclass(target, trt.Tensor)):
-        raise UnpicklingError("a tensor is given a type that is not a tensor's")
-    if type(tensor) is not target:
-        tensor = tensor.as_subclass(target)
-    _set_attributes(tensor, state)
-    return tensor
-
-
-def _set_attributes(target: Any, state: Any) -> None:
-    """Instance attributes of a tensor or dict subclass: written to its `__dict__`, so that no property setter runs."""
-    if isinstance(state, tuple) and len(state) == 2 and not state[1]:
-        state = state[0]
-    if not state:
-        return
-    if not isinstance(state, dict) or not all(isinstance(key, str) for key in state):
-        raise UnpicklingError(f"the state of a {type(target).__name__} is not a dict of attributes")
-    target.__dict__.update(state)
-
-
 def _set_state(target: Any, state: Any) -> None:
     from collections import OrderedDict
 
     if isinstance(target, (OrderedDict, trt.Tensor)):
-        _set_attributes(target, state)
+        set_attributes(target, state)
     elif type(target).__module__ == "builtins" or isinstance(target, (Builder, Storage, Allowed)):
         raise UnpicklingError(f"state is set on a {type(target).__name__}")
     elif hasattr(target, "__setstate__"):
         # Instances of other classes exist only where the user allowed the class to be called.
         target.__setstate__(state)
     else:
-        _set_attributes(target, state)
-
-
-def _tensor_builders() -> dict[str, Builder]:
-    def size(items: Any = ()) -> Any:
-        if not isinstance(items, (tuple, list)) or len(items) > _MAX_DIMENSIONS:
-            raise UnpicklingError("corrupt checkpoint: a torch.Size is made of something that is not a size")
-        return trt.Size(items)
-
-    entries = [
-        ("torch._utils._rebuild_tensor", _rebuild_v1, None),
-        ("torch._utils._rebuild_tensor_v2", _rebuild_v2, None),
-        ("torch._utils._rebuild_tensor_v3", _rebuild_v3, None),
-        ("torch._utils._rebuild_meta_tensor_no_storage", _rebuild_meta, None),
-        ("torch._utils._rebuild_parameter", _rebuild_parameter, None),
-        ("torch._utils._rebuild_parameter_with_state", _rebuild_parameter_with_state, None),
-        ("torch._tensor._rebuild_from_type_v2", _rebuild_from_type, None),
-        ("torch._utils._rebuild_sparse_tensor", _rebuild_sparse, None),
-        ("torch.Tensor", None, trt.Tensor),
-        ("torch._tensor.Tensor", None, trt.Tensor),
-        ("torch.Size", size, trt.Size),
-        ("torch.device", lambda *args: trt.device(*args), trt.device),
-    ]
-    return {name: Builder(name, build, kind, _TENSOR_COST) for name, build, kind in entries}
+        set_attributes(target, state)
 
 
 # -- files ------------------------------------------------------------------------------------------------------------
@@ -388,11 +218,11 @@ class _Session:
         self.unknown: set[str] | None = None
 
     def _start_counting(self) -> None:
-        self._budget = Budget(self._size, self._memory_limit)
+        # What executes code can take any memory: it is not counted.
+        self._budget = Budget(self._size, self._memory_limit if self.executing is None else 1 << 62)
         self.table = plain_builders(self._budget)
-        self.table.update(_tensor_builders())
-        name = "torch._utils._rebuild_nested_tensor"
-        self.table[name] = Builder(name, partial(_rebuild_nested, self._budget), None, _TENSOR_COST)
+        self._tensors = TensorBuilders(self._budget)
+        self.table.update(self._tensors.table())
 
     def read(self, file: IO[bytes], use_mmap: bool) -> Any:
         start = file.tell()
@@ -479,7 +309,7 @@ class _Session:
         kind, key, location, numel = identifier[1:5]
         if not isinstance(kind, Builder) or not isinstance(key, str) or not isinstance(location, str):
             raise UnpicklingError("a persistent id does not name a storage")
-        if not _is_count(numel):
+        if not is_count(numel):
             raise RuntimeError(f"corrupt checkpoint: a storage of {numel} elements")
         return storage_dtype(kind.name.rpartition(".")[2]), key, location, numel
 
@@ -580,6 +410,7 @@ class _Session:
             raise RuntimeError("not a checkpoint: a pickle, but not of PyTorch's older format")
         little = system.get("little_endian", True)
         body = unpickler.position
+        self._tensors.storages_are_empty = True
         result = unpickler.load()
         body_end = unpickler.position
         keys = unpickler.load()
@@ -605,8 +436,8 @@ class _Session:
             given = flat.untyped_storage()
             storage.untyped = self._restore(given, location)
             moved = moved or storage.untyped is not given
-        if moved:
-            # The tensors stand on the storages of the first pass: build them again on the ones restored.
+        if moved or self._tensors.read_again:
+            # The tensors stand on the storages of the first pass, or are made of values: build them on the storages as they are now.
             del result
             self._start_counting()
             result = self._unpickler(pickle, lambda identifier: self._storages[identifier[2]]).load()

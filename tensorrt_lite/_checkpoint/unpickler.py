@@ -13,16 +13,14 @@ from pickle import UnpicklingError
 from sys import getsizeof
 from typing import TYPE_CHECKING, Any
 
+from .keys import Keys
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .budget import Budget
 
 __all__ = ["Builder", "Inert", "Layer", "Unpickler", "UnpicklingError", "plain_builders"]
-
-# Tuples are hashed by recursion without a limit, and without a cache where parts are shared: a key is bounded first.
-_MAX_KEY_DEPTH = 50
-_MAX_KEY_PARTS = 10_000
 
 _MARK = object()
 
@@ -37,6 +35,9 @@ _OPCODES_A_ROUND = range(2048)
 _SLOT = 10
 # Items of a container exist twice while they move there from the stack; few do not matter.
 _FEW = 4096
+# Keys that are put into a dict together, of which most are short strings.
+_SINGLES = 32
+_LONG_KEY = 255
 # An instance with its dict. What a function that the user allowed builds beyond that is its own affair.
 _ALLOWED_CALL = 300
 
@@ -90,21 +91,6 @@ class Storage:
         return TypedStorage._of(self.untyped, self.dtype)
 
 
-def check_key(key: Any) -> Any:
-    """The key itself. Raises UnpicklingError for tuples nested so that hashing them could exhaust stack or time."""
-    if type(key) is not tuple:
-        return key
-    level, parts = [key], 0
-    for _ in range(_MAX_KEY_DEPTH):
-        level = [part for parent in level for part in parent if type(part) is tuple]
-        parts += len(level)
-        if not level:
-            return key
-        if parts > _MAX_KEY_PARTS:
-            break
-    raise UnpicklingError("corrupt or hostile file: a key is a tuple nested too deeply")
-
-
 def _plain(value: Any) -> Any:
     """The object that a value of the interpreter stands for, when it becomes part of the result."""
     if isinstance(value, Storage):
@@ -125,6 +111,7 @@ class _PlainBuilders:
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
+        self._keys = Keys(budget)
 
     def _counted(self, result: Any, before: int) -> Any:
         """The result; its real size replaces what was counted before it was built."""
@@ -134,7 +121,7 @@ class _PlainBuilders:
     def set(self, items: Any = (), kind: Any = set) -> Any:
         before = _SET + _SET_ENTRY * len(items)
         self._budget.spend(before)
-        return self._counted(kind(map(check_key, items)), before)
+        return self._counted(kind(self._keys.all_checked(items)), before)
 
     def frozenset(self, items: Any = ()) -> Any:
         return self.set(items, frozenset)
@@ -147,8 +134,13 @@ class _PlainBuilders:
         before = 2 * _DICT + 3 * _DICT_ENTRY * len(items)
         self._budget.spend(before)
         result = kind()
-        for key, value in items.items() if isinstance(items, dict) else items:
-            result[check_key(key)] = value
+        if isinstance(items, dict):
+            keys, pairs = items.keys(), items.items()
+        else:
+            keys, pairs = [key for key, _ in items], items
+        self._keys.all_checked(keys, len(items))
+        for key, value in pairs:
+            result[key] = value
         return self._counted(result, before)
 
     def encode(self, text: Any, encoding: Any) -> bytes:
@@ -228,6 +220,7 @@ class Unpickler:
         self._load_storage = load_storage
         self._set_state = set_state
         self._budget = budget
+        self._keys = Keys(budget)
         self._encoding = encoding
         self._stack: list[Any] = []
         # Files number what they memoise from 0 upwards, one after the other; other numbers go into the dict.
@@ -376,9 +369,16 @@ class Unpickler:
         before = getsizeof(target)
         expected = len(items) // 2 * _DICT_ENTRY if len(items) > _FEW else 0
         self._budget.spend(expected)
-        position = iter(items)
-        for key, value in zip(position, position, strict=True):
-            target[key if type(key) is str else check_key(key)] = _plain(value)
+        present, keys = len(target), items[::2]
+        if len(keys) > _SINGLES:
+            self._keys.all_checked(keys, present + len(keys))
+        else:
+            for key in keys:
+                if type(key) is not str or len(key) > _LONG_KEY:
+                    self._keys.checked(key, present + _SINGLES)
+        for key, value in zip(keys, items[1::2], strict=True):
+            target[key] = _plain(value)
+        self._keys.grown(target, present)
         self._budget.spend(getsizeof(target) - before - expected)
 
     def _add_items(self, items: list[Any]) -> None:
@@ -389,14 +389,16 @@ class Unpickler:
             raise UnpicklingError(f"elements are added to a {type(target).__name__}")
         before, expected = getsizeof(target), _SET_ENTRY * len(items)
         self._budget.spend(expected)
-        target.update(map(check_key, items))
+        present = len(target)
+        target.update(self._keys.all_checked(items, present + len(items)))
+        self._keys.grown(target, present)
         self._budget.spend(getsizeof(target) - before - expected)
 
     def _new_frozenset(self) -> None:
         items = self._pop_mark()
         before = _SET + _SET_ENTRY * len(items)
         self._budget.spend(before)
-        result = frozenset(map(check_key, items))
+        result = frozenset(self._keys.all_checked(items, len(items)))
         self._push_new(result, getsizeof(result) - before)
 
     def _new_list(self) -> None:

@@ -21,6 +21,7 @@ import tensorrt_lite as trt
 from tensorrt_lite._C.autograd.hooks import RemovableHandle
 from tensorrt_lite._C.core.storage import exported
 from tensorrt_lite._names import alias_in_force, own_module
+from tensorrt_lite.tensor import Parameter, Tensor, _state_of
 
 from .archive import ALIGNMENT, ArchiveWriter, is_plain_file, write_whole
 from .replace import replacing
@@ -131,6 +132,10 @@ def _int(value: int) -> bytes:
     if value < 1 << 31:
         return b"J" + value.to_bytes(4, "little")
     return b"\x8a\x09" + value.to_bytes(9, "little")
+
+
+# How tensors are pickled unless their class does it in another way.
+_OWN_REDUCTIONS = (Tensor.__reduce_ex__, Parameter.__reduce_ex__)
 
 
 def _has_bit(tensor: Any, name: str) -> bool:
@@ -337,13 +342,12 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
         kind = type(tensor)
         if trt.nn.parameter.is_lazy(tensor):
             return tensor.__reduce_ex__(self.proto)  # a lazy module's, which answers nothing else
-        state = dict(getattr(tensor, "__dict__", None) or {})
+        if kind.__reduce_ex__ not in _OWN_REDUCTIONS:
+            return tensor.__reduce_ex__(self.proto)  # the class says itself how it is rebuilt
+        state = _state_of(tensor)
         hooks: OrderedDict[Any, Any] = OrderedDict()
-        if isinstance(tensor, trt.nn.Parameter):
-            if kind is not trt.nn.Parameter:
-                # A subclass says itself how it is rebuilt.
-                return tensor.__reduce_ex__(self.proto)
-            data = tensor.detach()
+        if issubclass(kind, Parameter):  # of a subclass a file tells no more than that, as PyTorch's
+            data = tensor.detach().as_subclass(Tensor)
             self._alive.append(data)
             args = (data, tensor.requires_grad, hooks)
             if state:
