@@ -221,11 +221,10 @@ class TypedStorage:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> TypedStorage:
         # tensors copied with it go on sharing the copy
-        copies = memo.setdefault("typed storages", {})
-        key = self._untyped_storage._cdata
-        if key not in copies:
-            copies[key] = self.clone()
-        return self._of(copies[key]._untyped_storage, self.dtype)
+        return self._of(self._untyped_storage.__deepcopy__(memo), self.dtype)
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (self._flat(),)

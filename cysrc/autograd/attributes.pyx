@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 from tensorrt_lite._C.core.tensor cimport *
 from tensorrt_lite._C.core.sparse cimport device_of_sparse
-from tensorrt_lite._C.core.storage cimport Storage, expose
+from tensorrt_lite._C.core.storage cimport Storage, expose, storage_resize
 from tensorrt_lite._C.core.dtype cimport *
 from tensorrt_lite._C.core.device cimport *
 from tensorrt_lite._C.core.dispatch cimport tls, attach, intercepted
@@ -19,6 +19,10 @@ from tensorrt_lite._C.autograd.hooks import add_hook
 from tensorrt_lite._C.autograd.node import retain_grad as _retain_grad
 from tensorrt_lite._C.core.device import strided, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc, contiguous_format, channels_last, channels_last_3d
 from cpython.object cimport PyObject
+
+cdef extern from *:
+    bint times_overflows "__builtin_mul_overflow"(int64_t, int64_t, int64_t*) nogil
+    bint plus_overflows "__builtin_add_overflow"(int64_t, int64_t, int64_t*) nogil
 
 cdef extern from *:
     """
@@ -248,13 +252,32 @@ def set_(TensorBase self not None, source=None, storage_offset=0, size=None, str
             raise RuntimeError(f"set_(): mismatch in length of strides and shape: {strides.n} and {sizes.n}")
     if s.block == NULL and s.device_type == DEV_CPU:
         raise RuntimeError("set_(): the storage has not been initialised")
-    check_geometry(s, sizes.n, sizes.v, strides.v, offset, ITEM_SIZE[self.dtype], "set_")
     check_set(self, s)
+    if s.can_resize:
+        grow_storage(s, sizes.n, sizes.v, strides.v, offset, ITEM_SIZE[self.dtype])
+    check_geometry(s, sizes.n, sizes.v, strides.v, offset, ITEM_SIZE[self.dtype], "set_")
     set_storage(self, s)
     self.offset = offset
     set_geometry(self, sizes.n, sizes.v, strides.v)
     bump_version(self)
     return self
+
+
+cdef int grow_storage(Storage s, int ndim, const int64_t* sizes, const int64_t* strides, int64_t offset, int64_t itemsize) except -1:
+    """Enlarge a storage that a valid geometry goes beyond; what is not valid is left to check_geometry."""
+    cdef int64_t last = offset, step
+    cdef int i
+    if offset < 0:
+        return 0
+    for i in range(ndim):
+        if sizes[i] <= 0 or strides[i] < 0:
+            return 0
+    for i in range(ndim):
+        if times_overflows(sizes[i] - 1, strides[i], &step) or plus_overflows(last, step, &last):
+            return 0
+    if plus_overflows(last, 1, &last) or times_overflows(last, itemsize, &last) or last <= s.length:
+        return 0
+    return storage_resize(s, last)
 
 
 cdef int check_set(TensorBase self, Storage s) except -1:
@@ -277,13 +300,25 @@ def resize_(TensorBase self not None, *size, memory_format=None):
     if self.requires_grad and tls().grad_mode:
         raise RuntimeError("cannot resize variables that require grad")
     checked_numel(d.n, d.v)
+    cdef int64_t before = self.storage.length
     changed = d.n != self.ndim
     for i in range(0 if changed else d.n):
         changed = changed or d.v[i] != self.sizes[i]
     resize_tensor(self, d.n, d.v, -1 if memory_format is None else (<type_memory_format?>memory_format).code)
     if changed:
         bump_version(self)
+    if _fill_added is not None and self.storage.length > before:
+        _fill_added(self, before)
     return self
+
+
+cdef object _fill_added = None
+
+
+def _set_fill_added(f):
+    """f(tensor, bytes) fills what `resize_` gave a tensor's storage beyond so many bytes; None where that stays undefined."""
+    global _fill_added
+    _fill_added = f
 
 
 from tensorrt_lite._C.core.device cimport memory_format as type_memory_format
@@ -291,6 +326,9 @@ from tensorrt_lite._C.core.device cimport memory_format as type_memory_format
 
 def resize_as_(TensorBase self not None, TensorBase other not None, memory_format=None):
     """resize_ to the sizes of another tensor."""
+    if self.keys & K_SPARSE and other.keys & K_SPARSE:
+        from tensorrt_lite._sparse.construct import resize_as
+        return resize_as(self, other)
     return self.resize_(shape_of(other), memory_format=memory_format)
 
 

@@ -59,15 +59,27 @@ cdef class Storage:
     """An untyped storage: a resizable run of bytes on a device."""
 
     def __init__(self, nbytes=0, *, device=None):
-        cdef int64_t n = nbytes
+        cdef device_class place = parse_device(device) if device is not None else None
+        cdef Storage fresh
+        cdef bint listed = isinstance(nbytes, (list, tuple))
+        cdef int64_t n = len(nbytes) if listed else nbytes
         if n < 0:
             raise RuntimeError(f"UntypedStorage(): the size must not be negative, got {n}")
         if self.block != NULL or self.length or self.device_type != DEV_CPU:
             raise RuntimeError("UntypedStorage(): the storage has been initialised before")
+        if place is not None and place.code == DEV_META:
+            self.device_type = DEV_META
+        elif place is not None and place.code != DEV_CPU:
+            fresh = hooks_of(place.code).allocate(place.code, n, -1 if place.index is None else place.index)
+            self.device_type, self.device_index = fresh.device_type, fresh.device_index
+            self.block, fresh.block = fresh.block, NULL
+        else:
+            self.block = block_alloc(n)
         self.length = n
         self.can_resize = True
-        self.device_type = DEV_CPU
-        self.block = block_alloc(n)
+        if listed:
+            for i in range(n):
+                self[i] = nbytes[i]
 
     def __dealloc__(self):
         if self.block != NULL:
@@ -161,6 +173,9 @@ cdef class Storage:
         return 1
 
     def data_ptr(self):
+        """The address of the first byte, 0 where there is none."""
+        if not self.length:
+            return 0
         expose(self)
         return <size_t>(self.block.data) if self.block != NULL else 0
 
@@ -195,7 +210,7 @@ cdef class Storage:
     def __getitem__(self, index):
         cdef Py_ssize_t i
         if isinstance(index, slice):
-            return list(self.tobytes()[index])
+            return slice_of(self, index)
         i = PyNumber_AsSsize_t(index, IndexError)       # an object's own comparisons and remainders may lie
         if i < -self.length or i >= self.length:
             raise IndexError(f"index {i} out of range for storage of size {self.length}")
@@ -330,6 +345,8 @@ cdef class Storage:
         cdef Storage s
         if self.device_type == DEV_META:
             return meta_storage(self.length)
+        if self.device_type != DEV_CPU:
+            return conversions().elements(self).clone().untyped_storage()
         bytes_of(self)
         s = new_storage(self.length)
         memcpy(s.block.data, self.block.data, min(s.length, self.length))
@@ -346,6 +363,19 @@ cdef class Storage:
         prepare_write(self, "fill_")
         memset(bytes_of(self), value, self.length)
         return self
+
+    def __copy__(self):
+        return self.clone()
+
+    def __deepcopy__(self, memo):
+        """A copy, which the copies of tensors over this storage share."""
+        cdef tuple key = ("storage", id(self))
+        if key not in memo:
+            memo[key] = self, self.clone()          # the original with it, so that nothing else gets its identity
+        return memo[key][1]
+
+    def __sizeof__(self):
+        return object.__sizeof__(self) + self.length
 
     def __repr__(self):
         return f"UntypedStorage(device={self.device}) of size {self.length}"
@@ -371,6 +401,25 @@ def exported(Storage storage not None, bint writable=False):
     e.held = alias_storage(storage)
     e.writable = writable
     return memoryview(e)
+
+
+cdef Storage slice_of(Storage s, slice index):
+    """Some bytes of a storage as a storage over the same memory, which it holds: it keeps the bytes that the other has when that is resized."""
+    cdef Py_ssize_t start, stop, step
+    cdef Storage r
+    if s.block == NULL and s.device_type != DEV_META:
+        raise RuntimeError("the storage has not been initialised")
+    start, stop, step = index.indices(s.length)
+    if step != 1:
+        raise RuntimeError(f"Trying to slice with a step of {step}, but only a step of 1 is supported")
+    stop = max(start, stop)
+    if s.device_type == DEV_META:
+        return meta_storage(stop - start)
+    expose(s)
+    r = external_storage(s.block.data + start, stop - start, alias_storage(s), s.device_type, s.device_index)
+    if is_read_only(s):
+        set_read_only(r)
+    return r
 
 
 cdef char* bytes_of(Storage s) except NULL:
