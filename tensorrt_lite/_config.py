@@ -1,6 +1,6 @@
 """Process-wide settings and the build record: threads between operators, determinism, matmul precision. Imported on first use.
 
-Every operator here is deterministic, so that setting is kept and reported; the precision concerns products on CUDA.
+Every operator here is deterministic, so that setting only fills memory that nobody has written; the precision concerns products on CUDA.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def set_num_interop_threads(threads: int) -> None:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Ask for deterministic operators: all of them are.
+    """Ask for deterministic operators: all of them are. `empty` and its kin, and `resize_`, give NaN, the largest integers and true then.
 
     Parameters:
         mode (bool): whether operators must be deterministic
@@ -68,6 +68,27 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     if not isinstance(mode, bool):
         raise TypeError(f"_set_deterministic_algorithms(): argument 'mode' (position 1) must be bool, not {type(mode).__name__}")
     _deterministic, _warn_only = mode, bool(warn_only)
+    _set_filling()
+
+
+def _set_filling() -> None:
+    """Memory that nobody has written is filled in deterministic mode, unless `utils.deterministic` turns that off."""
+    from tensorrt_lite._C.autograd import attributes
+    from tensorrt_lite._C.ops import creation
+
+    filling = _deterministic and _fill_memory
+    creation._fill_undefined(filling)
+    attributes._set_fill_added(_fill_added if filling else None)
+
+
+def _fill_added(tensor: Any, before: int) -> None:
+    """Fill what the storage of a tensor got beyond so many bytes."""
+    from tensorrt_lite import _ops
+    from tensorrt_lite._C.ops import creation
+
+    item = tensor.element_size()
+    first, end = -(-before // item), tensor.untyped_storage().nbytes() // item
+    creation.fill_undefined(_ops.empty(0, dtype=tensor.dtype, device=tensor.device).set_(tensor.untyped_storage(), first, (end - first,), (1,)))
 
 
 def are_deterministic_algorithms_enabled() -> bool:

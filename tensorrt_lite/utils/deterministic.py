@@ -11,7 +11,7 @@ from tensorrt_lite import _config
 class _Deterministic(ModuleType):
     @property
     def fill_uninitialized_memory(self) -> bool:
-        """Whether `empty` and its kin shall give NaN and the largest integers in deterministic mode. Kept and reported: their memory is as it was."""
+        """Whether `empty` and its kin, and the elements that `resize_` adds, are NaN, the largest integer or true in deterministic mode."""
         return _config._fill_memory
 
     @fill_uninitialized_memory.setter
@@ -19,6 +19,7 @@ class _Deterministic(ModuleType):
         if not isinstance(mode, bool):
             raise RuntimeError(f"expected a bool, but got {type(mode).__name__}")
         _config._fill_memory = mode
+        _config._set_filling()
 
 
 sys.modules[__name__].__class__ = _Deterministic

@@ -1,9 +1,10 @@
 # Factories: new tensors from sizes, numbers, sequences, buffers and arrays; ranges, identity matrices, windows. nested.pyx reads nested sequences; what numbers
 # ranges and windows hold are steps: cpu.pyx has the CPU's, cysrc/cuda/indexing.pyx CUDA's.
-from libc.math cimport ceil, floor
+from libc.math cimport NAN, ceil, floor
+from libc.stdint cimport INT64_MAX
 from cpython.buffer cimport Py_buffer
 from tensorrt_lite._C.core.dtype import dtype as dtype_type
-from tensorrt_lite._C.core.device import strided
+from tensorrt_lite._C.core.device import layout as layout_type, strided
 from tensorrt_lite._C.core.storage cimport external_storage, expose, is_read_only, set_read_only
 from tensorrt_lite._C.core.device cimport memory_format as memory_format_type
 from tensorrt_lite._C.core.dtype import table as dtype_table
@@ -33,6 +34,45 @@ cdef TensorBase fill_new(TensorBase t, const Scalar* s):
     return t
 
 
+cdef bint fills_undefined = False
+
+
+def _fill_undefined(bint on):
+    """Whether the contents of `empty` and its kin are what `fill_undefined` writes, in deterministic mode."""
+    global fills_undefined
+    fills_undefined = on
+
+
+def fill_undefined(TensorBase t not None):
+    """NaN, the largest integer, or true in all elements; returns the tensor."""
+    cdef Scalar s
+    if t.device_type == DEV_META or not t.numel:
+        return t
+    set_number(&s, <double>NAN)
+    if category[t.dtype] < CAT_FLOAT:
+        s.kind = 1
+        s.i = -1 if t.dtype == U64 else 1 if t.dtype == BOOL else INT64_MAX if t.dtype == I64 else <int64_t>LARGEST[t.dtype]
+        s.d = <double>s.i
+    fill_elements(t, &s)
+    return t
+
+
+cdef inline TensorBase undefined(TensorBase t):
+    """A tensor whose elements nobody has written, as it is handed out."""
+    return fill_undefined(t) if fills_undefined else t
+
+
+cdef bint is_sparse_layout(object layout) except -1:
+    return layout is not None and layout is not strided and isinstance(layout, layout_type)
+
+
+cdef object sparse_factory(str op, const Dims* d, object layout, object dtype, object device, object requires_grad):
+    """No entries in a sparse layout. RuntimeError for the blocked layouts, and for compressed ones of less than two dimensions."""
+    from tensorrt_lite._sparse.construct import without_entries
+    made = without_entries(op, tuple([d.v[i] for i in range(d.n)]), layout, dtype, device)
+    return made.requires_grad_() if requires_grad else made
+
+
 cdef int sizes_of(tuple args, object size, Dims* d, str op) except -1:
     """Sizes as separate ints, as one sequence, or as size=."""
     if size is not None:
@@ -54,9 +94,11 @@ def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_
     cdef int64_t strides[MAX_DIMS]
     cdef TensorBase t
     sizes_of(args, size, &d, "empty")
+    if is_sparse_layout(layout) and out is None:
+        return sparse_factory("empty", &d, layout, dtype, device, requires_grad)
     factory_options(&o, "empty", dtype, device, layout, pin_memory, default_float_code())
     if out is not None:
-        return factory_out(out, "empty", &d, dtype)
+        return undefined(factory_out(out, "empty", &d, dtype))
     if memory_format is not None and (<memory_format_type?>memory_format).code >= MF_CHANNELS_LAST:
         if d.n != (4 if (<memory_format_type>memory_format).code == MF_CHANNELS_LAST else 5):
             raise RuntimeError(f"required rank {4 if (<memory_format_type>memory_format).code == MF_CHANNELS_LAST else 5} tensor to use channels_last format")
@@ -65,7 +107,7 @@ def empty(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_
         t = empty_strided_tensor(d.n, d.v, strides, o.dtype, o.device)
     else:
         t = factory_tensor(&d, &o)
-    return finish_factory(t, requires_grad)
+    return finish_factory(undefined(t), requires_grad)
 
 
 def empty_strided(size, stride, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
@@ -77,13 +119,17 @@ def empty_strided(size, stride, *, dtype=None, layout=None, device=None, require
     if d.n != s.n:
         raise RuntimeError(f"dimensionality of sizes ({d.n}) must match dimensionality of strides ({s.n})")
     factory_options(&o, "empty_strided", dtype, device, layout, pin_memory, default_float_code())
-    return finish_factory(empty_strided_tensor(d.n, d.v, s.v, o.dtype, o.device), requires_grad)
+    return finish_factory(undefined(empty_strided_tensor(d.n, d.v, s.v, o.dtype, o.device)), requires_grad)
 
 
 cdef object filled(tuple args, object size, str op, const Scalar* value, object out, object dtype, object layout, object device, object pin_memory, object requires_grad, int default_code):
     cdef Dims d
     cdef Options o
     sizes_of(args, size, &d, op)
+    if is_sparse_layout(layout) and out is None:
+        if op != "zeros":
+            raise RuntimeError(f"{op}(...) is not implemented for sparse layout")
+        return sparse_factory(op, &d, layout, dtype, device, requires_grad)
     factory_options(&o, op, dtype, device, layout, pin_memory, default_code)
     if out is not None:
         return fill_new(factory_out(out, op, &d, dtype), value)
@@ -131,13 +177,16 @@ def full(size, fill_value, *, out=None, dtype=None, layout=None, device=None, pi
 
 def empty_like(TensorBase input not None, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False):
     """An uninitialised tensor of the same sizes (and strides, when dense), dtype and device."""
-    return finish_factory(factory_like(input, "empty_like", dtype, layout, device, memory_format, pin_memory), requires_grad)
+    return finish_factory(undefined(factory_like(input, "empty_like", dtype, layout, device, memory_format, pin_memory)), requires_grad)
 
 
 def zeros_like(TensorBase input not None, *, dtype=None, layout=None, device=None, requires_grad=False, memory_format=None, pin_memory=False):
     """Zeros of the same sizes, dtype and device."""
     cdef Scalar s
+    cdef Dims d
     set_number(&s, 0)
+    if is_sparse_layout(layout):
+        return sparse_factory("zeros_like", shape_dims(input, &d), layout, dtype_of(input.dtype) if dtype is None else dtype, (<object>input).device if device is None else device, requires_grad)
     return finish_factory(fill_new(factory_like(input, "zeros_like", dtype, layout, device, memory_format, pin_memory), &s), requires_grad)
 
 
@@ -155,10 +204,14 @@ def full_like(TensorBase input not None, fill_value, *, dtype=None, layout=None,
     return finish_factory(fill_new(factory_like(input, "full_like", dtype, layout, device, memory_format, pin_memory), &s), requires_grad)
 
 
-cdef object make_new(TensorBase self, tuple size, str op, const Scalar* value, object dtype, object device, object requires_grad, object pin_memory):
+cdef object make_new(TensorBase self, tuple size, str op, const Scalar* value, object dtype, object device, object requires_grad, object pin_memory, object layout):
     cdef Dims d
     cdef Options o
     parse_size(size, &d, op, "size")
+    if is_sparse_layout(layout):
+        if value != NULL and op != "new_zeros":
+            raise RuntimeError(f"{op}(...) is not implemented for sparse layout")
+        return sparse_factory(op, &d, layout, dtype_of(self.dtype) if dtype is None else dtype, (<object>self).device if device is None else device, requires_grad)
     o.dtype = parse_dtype(dtype, op)
     if o.dtype < 0:
         o.dtype = self.dtype
@@ -166,29 +219,31 @@ cdef object make_new(TensorBase self, tuple size, str op, const Scalar* value, o
     t = factory_tensor(&d, &o)
     if value != NULL:
         fill_new(t, value)
+    else:
+        undefined(t)
     return finish_factory(t, requires_grad)
 
 
 def new_empty(TensorBase self not None, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
-    return make_new(self, size, "new_empty", NULL, dtype, device, requires_grad, pin_memory)
+    return make_new(self, size, "new_empty", NULL, dtype, device, requires_grad, pin_memory, layout)
 
 
 def new_zeros(TensorBase self not None, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     cdef Scalar s
     set_number(&s, 0)
-    return make_new(self, size, "new_zeros", &s, dtype, device, requires_grad, pin_memory)
+    return make_new(self, size, "new_zeros", &s, dtype, device, requires_grad, pin_memory, layout)
 
 
 def new_ones(TensorBase self not None, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     cdef Scalar s
     set_number(&s, 1)
-    return make_new(self, size, "new_ones", &s, dtype, device, requires_grad, pin_memory)
+    return make_new(self, size, "new_ones", &s, dtype, device, requires_grad, pin_memory, layout)
 
 
 def new_full(TensorBase self not None, size, fill_value, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     cdef Scalar s
     fill_number(fill_value, &s, "new_full")
-    return make_new(self, (size,), "new_full", &s, dtype, device, requires_grad, pin_memory)
+    return make_new(self, (size,), "new_full", &s, dtype, device, requires_grad, pin_memory, layout)
 
 
 def new_empty_strided(TensorBase self not None, size, stride, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
@@ -198,7 +253,7 @@ def new_empty_strided(TensorBase self not None, size, stride, *, dtype=None, dev
     parse_dims(stride, &s, "new_empty_strided", "stride")
     if d.n != s.n:
         raise RuntimeError(f"dimensionality of sizes ({d.n}) must match dimensionality of strides ({s.n})")
-    return finish_factory(empty_strided_tensor(d.n, d.v, s.v, self.dtype if code < 0 else code, factory_place(device, place_of(self), pin_memory)), requires_grad)
+    return finish_factory(undefined(empty_strided_tensor(d.n, d.v, s.v, self.dtype if code < 0 else code, factory_place(device, place_of(self), pin_memory))), requires_grad)
 
 
 # ---- from Python data ----------------------------------------------------------------------------------------------
@@ -720,7 +775,7 @@ def empty_permuted(size, physical_layout, *, dtype=None, layout=None, device=Non
         k = <int>p.v[i]
         strides[k] = step
         step *= max(d.v[k], <int64_t>1)
-    return finish_factory(empty_strided_tensor(d.n, d.v, strides, o.dtype, o.device), requires_grad)
+    return finish_factory(undefined(empty_strided_tensor(d.n, d.v, strides, o.dtype, o.device)), requires_grad)
 
 
 # ---- windows of signal processing --------------------------------------------------------------------------------------
