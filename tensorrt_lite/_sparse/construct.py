@@ -13,6 +13,7 @@ from tensorrt_lite._sparse.parts import (
     CSC,
     CSR,
     LAYOUTS,
+    NAMES,
     batch_dims,
     check_places,
     coo_of,
@@ -29,6 +30,7 @@ from tensorrt_lite._sparse.parts import (
     parts,
     with_values,
 )
+from tensorrt_lite._sparse.table import public
 
 _NAMED = {"csr": CSR, "csc": CSC, "bsr": BSR, "bsc": BSC}
 _checking = False
@@ -278,6 +280,36 @@ def validate(t: Any) -> None:
     check_compressed(p.layout, p.compressed, p.plain, t.shape, n, height, width)
 
 
+def without_entries(name: str, size: tuple[int, ...], layout: Any, dtype: Any = None, device: Any = None) -> Any:
+    """What `zeros` and `empty` give in a sparse layout. RuntimeError for the blocked ones, whose blocks have no size, and for compressed ones of less than two dimensions."""
+    kind = layout_number(layout, name)
+    if kind == COO:
+        return sparse_coo_tensor(size=size, dtype=dtype, device=device)
+    if len(size) < 2:
+        raise RuntimeError(f"torch.{name}: Only batched sparse compressed (non-block) tensors are supported, but got size {list(size)}")
+    if is_blocked(kind):
+        raise RuntimeError(f"{name}: expected sparse compressed (non-block) tensor layout but got {NAMES[kind]}")
+    lines = size[-2] if has_rows(kind) else size[-1]
+    index = {"dtype": int64, "device": device}
+    found = (ops.zeros((*size[:-2], lines + 1), **index), ops.zeros((*size[:-2], 0), **index), ops.zeros((*size[:-2], 0), dtype=dtype, device=device))
+    return make_compressed(kind, *found, size)
+
+
+def _new(name: str) -> Any:
+    def run(t: Any, *size: Any, dtype: Any = None, device: Any = None, layout: Any = None, requires_grad: bool = False, pin_memory: Any = False) -> Any:
+        if layout is not None and layout_number(layout, name) == 0 or not is_sparse(t):
+            return NotImplemented
+        wanted = size[0] if len(size) == 1 and not isinstance(size[0], int) else size
+        made = without_entries(name, _sizes(wanted), layout or t.layout, dtype or t.dtype, device or t.device)
+        return made.requires_grad_() if requires_grad else made
+
+    return run
+
+
+for _name in ("new_empty", "new_zeros"):
+    public(_name)(_new(_name))
+
+
 # ---- sizes ----------------------------------------------------------------------------------------------------------
 
 
@@ -319,6 +351,8 @@ def resize(t: Any, size: Any, sparse_dim: int, dense_dim: int, clear: bool) -> A
 def resize_as(t: Any, like: Any) -> Any:
     if not is_sparse(t) or not is_sparse(like):
         raise RuntimeError("resize_as_sparse_: self and other must be sparse tensors")
+    if tuple(t.shape) == tuple(like.shape) and t.layout is like.layout and parts(t).layout != COO:
+        return t
     if parts(t).layout != COO or parts(like).layout != COO:
         from tensorrt_lite._sparse.parts import assign
 

@@ -93,7 +93,9 @@ def to_sparse(t: Any, sparse_dim: Any = None, *, layout: Any = None, blocksize: 
     number = COO if layout is None else layout_number(layout, "to_sparse")
     if number != COO:
         if number == 0:
-            raise RuntimeError("to_sparse: conversion to strided layout is not supported: use to_dense()")
+            if is_sparse(t):
+                return t.to_dense()
+            raise RuntimeError("to_sparse: conversion from Strided to Strided is not supported")
         return to_layout(t, str(layout).rpartition("_")[2], blocksize, dense_dim)
     if blocksize is not None:
         raise RuntimeError("to_sparse: conversion to Sparse layout with blocksize argument given is not supported")
@@ -144,6 +146,8 @@ def compressed_to_coo(t: Any) -> Any:
 
 
 def _blocks(blocksize: Any, name: str) -> tuple[int, int]:
+    if type(blocksize) is int:
+        blocksize = (blocksize, blocksize)
     if not isinstance(blocksize, (tuple, list)) or len(blocksize) != 2:
         raise RuntimeError(
             f"{name}: blocksize needs to be a tuple of size 2, but got {len(blocksize) if isinstance(blocksize, (tuple, list)) else blocksize}"

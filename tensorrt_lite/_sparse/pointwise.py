@@ -6,6 +6,7 @@ from typing import Any
 
 from tensorrt_lite._C.autograd.attributes import data
 from tensorrt_lite._C.core import sparse as _core
+from tensorrt_lite._C.core.device import contiguous_format
 from tensorrt_lite._C.core.dispatch import is_grad_enabled
 from tensorrt_lite._queries import result_type
 from tensorrt_lite._sparse.parts import (
@@ -440,7 +441,25 @@ def empty_in(t: Any, layout: int, dtype: Any, device: Any) -> Any:
     return _core.make(layout, size, found, 2, p.dense_dim, False)
 
 
-@public("zeros_like", "empty_like")
+@public("empty_like")
+def like_undefined(t: Any, *, memory_format: Any = None, **options: Any) -> Any:
+    """`empty_like`: no entries in coordinates, the pattern in compressed layouts."""
+    made = zeros_like(t, **options)
+    if not is_sparse(t) or memory_format is None:
+        pass
+    elif number_of(t) == COO:
+        raise RuntimeError("memory format option is only supported by strided tensors")
+    elif memory_format is not contiguous_format:
+        raise RuntimeError(f"unsupported memory format {str(memory_format).rpartition('.')[2].removesuffix('_format').capitalize()}")
+    if made is NotImplemented or not is_sparse(made) or number_of(made) == COO or made.layout is not t.layout:
+        return made
+    p = parts(t)
+    kind = {"dtype": made.dtype, "device": made.device}
+    found = make_compressed(p.layout, p.compressed.to(made.device, copy=True), p.plain.to(made.device, copy=True), ops.empty_like(p.values, **kind), t.shape)
+    return found.requires_grad_() if made.requires_grad else found
+
+
+@public("zeros_like")
 def zeros_like(
     t: Any,
     *,

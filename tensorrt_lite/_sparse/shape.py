@@ -171,7 +171,7 @@ def select(t: Any, dim: int, index: int) -> Any:
         return coo_of(p.indices, values_of(t).select(d - p.sparse_dim + 1, index % n), size, p.coalesced)
     chosen = ops.eq(p.indices[d], index % n)
     if p.sparse_dim == 1:
-        return values_of(t).index_select(0, chosen.nonzero().reshape(-1)).sum(0)
+        return values_of(t).index_select(0, chosen.nonzero().reshape(-1)).sum(0, dtype=t.dtype)
     return _kept(t, p, chosen, ops.cat([p.indices[:d], p.indices[d + 1 :]]), size)
 
 

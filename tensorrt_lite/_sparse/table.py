@@ -11,6 +11,7 @@ from typing import Any, Callable
 
 from tensorrt_lite._C.core import sparse as _core
 from tensorrt_lite._C.core.dispatch import is_grad_enabled
+from tensorrt_lite._C.core.dtype import can_cast_types
 from tensorrt_lite._C.core.tensor import TensorBase
 from tensorrt_lite._sparse.batches import innermost_batch, run_operator
 
@@ -65,6 +66,11 @@ def _flat(arguments: Any) -> Any:
             yield x
 
 
+def _type_name(t: Any) -> str:
+    """`Float`, `Long`: PyTorch's word for a tensor's type."""
+    return t.type().rpartition(".")[2].removesuffix("Tensor") if not is_sparse(t) else _type_name(t.new_empty_dense())
+
+
 def _described(x: Any) -> str:
     if isinstance(x, TensorBase):
         return f"{x.layout} {x.dtype} {list(x.shape)}"
@@ -97,8 +103,12 @@ def write_to(name: str, target: Any, result: Any, mode: int) -> Any:
         return [write_to(name, t, r, mode) for t, r in zip(target, result)]
     if mode == 1 and is_grad_enabled() and isinstance(result, TensorBase) and (result.requires_grad or target.requires_grad):
         raise RuntimeError(f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.")
+    if isinstance(result, TensorBase) and not can_cast_types(result.dtype, target.dtype):
+        raise RuntimeError(f"{name}{'_' * (mode == 2)}: result type {_type_name(result)} can't be cast to the desired output type {_type_name(target)}")
     if is_sparse(target):
         return assign(target, result, name)
+    if is_sparse(result) and mode == 2 and target.shape == result.shape:
+        return target.copy_(result.to_dense())
     if is_sparse(result):
         raise RuntimeError(f"{name}: a sparse result cannot be written to a strided tensor")
     if target.shape != result.shape:

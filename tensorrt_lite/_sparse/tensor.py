@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorrt_lite._C.autograd import attributes as _attributes
+from tensorrt_lite._C.core.device import device as _device
 from tensorrt_lite._C.core.overrides import DisableTorchFunctionSubclass
 from tensorrt_lite._sparse import batches, table
 from tensorrt_lite._sparse.parts import COO, NAMES, is_sparse, make_compressed, make_coo, number_of, parts
@@ -60,12 +61,14 @@ class SparseTensor(Tensor):
 
         return ("Parameter containing:\n" if getattr(self, "_is_param", False) else "") + sparse_repr(self)
 
-    def new(self, *args: Any) -> Any:
-        """A COO tensor of the same dtype: `new()`, `new(indices, values)`, `new(indices, values, size)`, `new(size)`. RuntimeError: of another layout."""
+    def new(self, *args: Any, device: Any = None) -> Any:
+        """A COO tensor of the same dtype: `new()`, `new(indices, values)`, `new(indices, values, size)`, `new(size)`. RuntimeError: of another layout or device type."""
         from tensorrt_lite._sparse.construct import sparse_coo_tensor
 
         if number_of(self) != COO:
             raise RuntimeError(f"new(): expected a tensor of layout torch.sparse_coo, got {self.layout}")
+        if device is not None and (kind := _device(device).type) != self.device.type:
+            raise RuntimeError(f"legacy constructor expects device type: {self.device.type} but device type: {kind} was passed")
         if len(args) in (2, 3) and isinstance(args[0], Tensor):
             return sparse_coo_tensor(*args, dtype=self.dtype, device=self.device)
         size = (0,) if not args else args[0] if len(args) == 1 and not isinstance(args[0], int) else args
