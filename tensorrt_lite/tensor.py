@@ -277,7 +277,7 @@ class Tensor(TensorBase):
                 f"which that function returns another instance of the same subclass, but {kind.__name__}'s returns a {type(self.new_empty(())).__name__}: "
                 "implement new_empty() or __deepcopy__()"
             )
-        copied = self._over_copied_storage(memo) if self.is_cpu else self.detach().clone()
+        copied = self._over_copied_storage(memo) if self.is_cpu or self.is_meta else self.detach().clone()
         if kind is not Tensor:
             copied = copied.as_subclass(kind)
             for name in _slots_of(kind):
@@ -298,11 +298,8 @@ class Tensor(TensorBase):
     def _over_copied_storage(self, memo):
         """The same geometry over a copy of the storage; tensors that share one share its copy, too."""
         storage = self.untyped_storage()
-        key = ("storage", id(storage))
-        if key not in memo:
-            memo[key] = storage, storage.clone()  # the original with it, so that nothing else gets its identity
         values = self.detach().new_empty(0)
-        return values.set_(memo[key][1], self.storage_offset(), self.size(), self.stride())
+        return values.set_(storage.__deepcopy__(memo), self.storage_offset(), self.size(), self.stride())
 
     def __copy__(self):
         """A leaf over the same memory: what a history led to is a value like any other for `copy`, as it is for `pickle`."""
@@ -621,8 +618,8 @@ def _schema_of(operator):
 
 
 def _run_without_dispatch(cls, func, types, args=(), kwargs=None):
-    """The __torch_dispatch__ that stands for none."""
-    return NotImplemented
+    """The __torch_dispatch__ that stands for none: runs the operator below the key Python."""
+    return _python_key.run_below(func, args, kwargs or {})
 
 
 def _run_without_overrides(cls, func, types, args=(), kwargs=None):

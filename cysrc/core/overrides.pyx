@@ -28,6 +28,7 @@ cdef extern from *:
     static PyTypeObject *trt_plain_tensor, *trt_plain_parameter;
     static PyObject *trt_name_of_function, *trt_disabled_method, *trt_disabled_function;
     static PyObject* (*trt_ask)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
+    static PyObject* trt_as_it_stands; /* its answer where the call is to run */
     static PyObject* (*trt_make_in_python)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
     static PyObject* (*trt_call_respelled)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
     static PyObject* (*trt_call_profiled)(PyObject*, PyObject* const*, size_t, PyObject*);
@@ -64,7 +65,7 @@ cdef extern from *:
         if (!trt_is_basic(Py_TYPE(args[i]))) asks = trt_may_override(args[i], s->opaque);
       if (__builtin_expect(asks, 0)) {
         PyObject* r = trt_ask(f, args, n, keywords);
-        if (r != Py_NotImplemented) return r;
+        if (r != trt_as_it_stands) return r;
         Py_DECREF(r);
       }
       if (s->factory && trt_makes_in_python(args, n)) return trt_make_in_python(f, args, n, keywords);
@@ -117,6 +118,7 @@ cdef extern from *:
     PyObject* trt_disabled_method
     PyObject* trt_disabled_function
     void* trt_ask
+    PyObject* trt_as_it_stands
     void* trt_call_respelled
     void* trt_make_in_python
     void* trt_call_profiled
@@ -279,8 +281,12 @@ def full_name(function):
     return f"{module}.{name}" if module else name
 
 
+cdef object AS_IT_STANDS = object()
+trt_as_it_stands = <PyObject*>AS_IT_STANDS
+
+
 cdef object ask(PyObject* f, PyObject** args, Py_ssize_t n, PyObject* keywords):
-    """Off the quick path of a PublicFunction: NotImplemented when the call is to run as it stands."""
+    """Off the quick path of a PublicFunction: AS_IT_STANDS when the call is to run; NotImplemented of a symbol that all decline."""
     cdef PublicFunction function = <PublicFunction>f
     cdef list found = [], types = []
     cdef Py_ssize_t i
@@ -288,7 +294,7 @@ cdef object ask(PyObject* f, PyObject** args, Py_ssize_t n, PyObject* keywords):
     cdef dict named
     cdef bint plain
     if not tls().function_modes and tls().function_disabled or (<dict>PyThreadState_GetDict()).pop(SKIP, False):
-        return NotImplemented
+        return AS_IT_STANDS
     given = tuple([<object>args[i] for i in range(n)])
     named = {}
     if keywords != NULL:
@@ -301,7 +307,7 @@ cdef object ask(PyObject* f, PyObject** args, Py_ssize_t n, PyObject* keywords):
         for x in named.values():
             collect(x, found, types, plain, function.opaque)
     if not tls().function_modes and not any_overrides(found):
-        return NotImplemented
+        return AS_IT_STANDS
     if function.manner == 1:
         given, named = by_name(function, given, named)
     handed = function if function.handed is None else function.handed

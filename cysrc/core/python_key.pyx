@@ -282,6 +282,17 @@ def _set_disabled_dispatch(f):
     _disabled = f
 
 
+def run_below(func, tuple args, dict kwargs):
+    """The operator with the key Python excluded: what `super().__torch_dispatch__` does. Results are plain tensors."""
+    cdef trt_thread_state* state = tls()
+    cdef uint64_t excluded = state.excluded
+    state.excluded = excluded | K_PYTHON
+    try:
+        return func(*args, **kwargs)
+    finally:
+        state.excluded = excluded
+
+
 def dispatches(cls):
     """Whether tensors of a class have the key Python."""
     f = getattr(cls, "__torch_dispatch__", None)

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from tensorrt_lite import _ops
 from tensorrt_lite._C.autograd.engine import begin_pass as _begin_pass, end_pass as _end_pass, run_backward as _run_backward
 from tensorrt_lite._C.autograd.thread_snapshot import is_multithreading_enabled
+from tensorrt_lite._C.core.device import strided as _strided
 from tensorrt_lite._C.core.hints import hinted as _hinted
+from tensorrt_lite._C.core.overrides import call_overrides as _call_overrides, has_overrides as _has_overrides
 from tensorrt_lite._C.core.tensor import TensorBase as _TensorBase
 from tensorrt_lite._C.core.transform import in_transform as _in_transform
 from tensorrt_lite.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled, set_multithreading_enabled
@@ -129,6 +131,11 @@ def _parts(tensors: tuple) -> tuple:
     return tensors
 
 
+def _others(tensors: tuple) -> tuple:
+    """The tensors without those of the package's own classes, which are differentiated as they are."""
+    return tuple(t for t in tensors if not getattr(t, "_made_of_parts", False) and getattr(t, "layout", _strided) is _strided)
+
+
 def _targets(inputs: tuple) -> list:
     for x in inputs:
         if isinstance(x, _TensorBase):
@@ -194,6 +201,13 @@ def grad(
     """
     if materialize_grads and allow_unused is False:
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
+    overridable = _as_tuple(outputs) + _as_tuple(inputs)
+    if _has_overrides(overridable) and _has_overrides(overridable := _others(overridable)):
+        return _call_overrides(
+            grad, overridable, (outputs, inputs),
+            {"grad_outputs": grad_outputs, "retain_graph": retain_graph, "create_graph": create_graph, "only_inputs": only_inputs,
+             "allow_unused": allow_unused, "is_grads_batched": is_grads_batched, "materialize_grads": materialize_grads},
+        )  # fmt: skip
     if allow_unused is None:
         allow_unused = materialize_grads
     if not only_inputs:

@@ -11,7 +11,7 @@ from tensorrt_lite._C.core.dispatch cimport INPLACE, attach, intercepted
 from tensorrt_lite._C.core.dtype cimport BOOL, CAT_COMPLEX, CAT_INT, I32, I64, ITEM_SIZE, Scalar, U8, category, dtype_of, is_reduced_floating_type
 from tensorrt_lite._C.core.iterator cimport cast_to, check_internal_overlap, fill_elements
 from tensorrt_lite._C.core.tensor cimport (
-    K_WRAPPED,     INLINE_DIMS, K_CPU, K_DERIVATIVES, K_META, MAX_DIMS, TensorBase, alias_of, bump_version, check_geometry, data_of, empty_tensor,
+    INLINE_DIMS, K_CPU, K_DERIVATIVES, K_META, K_PYTHON, K_WRAPPED, MAX_DIMS, TensorBase, alias_of, bump_version, check_geometry, data_of, empty_tensor,
     has_internal_overlap, make_view, place_of, same_sizes, shape_text)
 from tensorrt_lite._C.core.text cimport dtype_text
 from tensorrt_lite._C.operators cimport op_alias, op_fill, op_index, op_index_put, op_masked_fill, op_select, op_slice, op_unsqueeze
@@ -29,6 +29,7 @@ cdef extern from "Python.h":
 
 
 attach()
+from tensorrt_lite._C.core.python_key import dispatch_object, operator_object
 cdef object _ops = ops_namespace()
 
 
@@ -297,7 +298,20 @@ def getitem(TensorBase self not None, key):
     r = parse_key(self, key, indices)
     if not indices:
         return r
+    if handled_by_index(r, indices):
+        return dispatch_object(operator_object("index"), (r, dense_indices(indices)), {})
     return op_index(r, checked_indices(r, dense_indices(indices)))
+
+
+cdef bint handled_by_index(TensorBase self, list indices):
+    """Whether an index is of a class with __torch_dispatch__, which the tensor is not."""
+    cdef object t
+    if self.keys & K_PYTHON:
+        return False
+    for _, t in indices:
+        if (<TensorBase>t).keys & K_PYTHON and intercepted((<TensorBase>t).keys):
+            return True
+    return False
 
 
 cdef int check_assigned(const Scalar* value, int code) except -1:
@@ -361,6 +375,9 @@ def setitem(TensorBase self not None, key, value):
         _ops.copy_(v, value)
         return
     t = assigned_value(v, value)
+    if handled_by_index(v, indices):
+        dispatch_object(operator_object("index_put", INPLACE), (v, dense_indices(indices), t), {})
+        return
     if t.numel == 1 and t.dtype != v.dtype and len(indices) == 1 and (<TensorBase>indices[0][1]).dtype == BOOL and (category[t.dtype] != CAT_COMPLEX or category[v.dtype] == CAT_COMPLEX):
         # one value for a mask is converted, as a number is; other values must have the tensor's dtype
         t = <TensorBase?>_ops.to(t, dtype_of(v.dtype))
@@ -422,7 +439,7 @@ cdef list expand_masks(TensorBase self, object given):
                     raise IndexError(f"The shape of the mask {shape_text(t)} at index {k} does not match the shape of the indexed tensor {shape_text(self)} at index {len(r) + k}")
             r.extend(coordinates_of(t))
         elif t.dtype == I64 or t.dtype == I32:
-            r.append(t if t.dtype == I64 else <TensorBase>(<object>t).to(dtype_of(I64)) if t.keys & K_WRAPPED else cast_to(t, I64))
+            r.append(t if t.dtype == I64 else <TensorBase>(<object>t).to(dtype_of(I64)) if t.keys & (K_WRAPPED | K_PYTHON) else cast_to(t, I64))
         else:
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
     while r and r[len(r) - 1] is None:

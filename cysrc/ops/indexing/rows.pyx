@@ -6,7 +6,7 @@ from tensorrt_lite._C.core.args cimport is_number, to_scalar
 from tensorrt_lite._C.core.dispatch cimport INPLACE, OUT, attach
 from tensorrt_lite._C.core.dtype cimport CAT_COMPLEX, I32, I64, ITEM_SIZE, Scalar, category
 from tensorrt_lite._C.core.iterator cimport cast_to, check_internal_overlap, check_no_overlap, contiguous_of, copy_elements, fill_elements
-from tensorrt_lite._C.core.tensor cimport K_CPU, K_WRAPPED, MAX_DIMS, TensorBase, empty_tensor, make_view, number_tensor, place_of, shape_text
+from tensorrt_lite._C.core.tensor cimport K_CPU, K_PYTHON, K_WRAPPED, MAX_DIMS, TensorBase, empty_tensor, make_view, number_tensor, place_of, shape_text
 from tensorrt_lite._C.core.text cimport dtype_text
 from tensorrt_lite._C.steps.indexing cimport LineArgs, PUT_SET, RowArgs
 from tensorrt_lite._C.ops.support cimport check_number, write_to_out
@@ -23,7 +23,7 @@ cdef TensorBase number_beside(TensorBase like, int dtype, const Scalar* value):
     cdef TensorBase r
     if like.keys & K_CPU:
         return number_tensor(dtype, value)
-    if like.keys & K_WRAPPED:
+    if like.keys & (K_WRAPPED | K_PYTHON):
         return <TensorBase>(<object>number_tensor(dtype, value)).to((<object>like).device)
     r = empty_tensor(0, NULL, dtype, place_of(like))
     fill_elements(r, value)
