@@ -35,7 +35,7 @@ def paths(row: declarations.Declaration) -> list[str]:
 def test_composed_rows_are_where_they_say() -> None:
     everything = census.public_functions()
     wrong = [(row.name, path) for row in COMPOSED for path in paths(row) if path not in everything and path != "linalg." and not shared(path)]
-    assert not wrong
+    assert not [(name, path) for name, path in wrong if not (path.startswith("_") and hasattr(trt, path))]
 
 
 def shared(path: str) -> bool:

@@ -327,8 +327,7 @@ from tensorrt_lite._C.core.device cimport memory_format as type_memory_format
 def resize_as_(TensorBase self not None, TensorBase other not None, memory_format=None):
     """resize_ to the sizes of another tensor."""
     if self.keys & K_SPARSE and other.keys & K_SPARSE:
-        from tensorrt_lite._sparse.construct import resize_as
-        return resize_as(self, other)
+        return (<object>self).resize_as_sparse_(other)
     return self.resize_(shape_of(other), memory_format=memory_format)
 
 

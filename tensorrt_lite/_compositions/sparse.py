@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tensorrt_lite._C.autograd.node import namespace
-from tensorrt_lite._C.ops.support import deliver_result
+from tensorrt_lite._C.core.dtype import _dtype_by_name
+from tensorrt_lite._C.ops.support import deliver_result, int_argument, tensor_argument
 
 TYPE_CHECKING = False  # `typing` and what it imports would be a quarter of the package's import time
 if TYPE_CHECKING:
@@ -211,6 +212,47 @@ def ccol_indices_copy(self: Any, *, out: Any = None) -> Tensor:
 
 def row_indices_copy(self: Any, *, out: Any = None) -> Tensor:
     return deliver_result("row_indices_copy", _package().parts.compressed_indices(self, "row_indices").clone(), out)
+
+
+def _index_dtype(name: str, out_int32: Any, *indices: Any) -> Any:
+    for x in indices:
+        if x.dtype.is_floating_point or x.dtype.is_complex or str(x.dtype).endswith("bool"):
+            raise NotImplementedError(f"{name}: not implemented for indices of {x.dtype}")
+    return _dtype_by_name("int32" if out_int32 else "int64")
+
+
+def _convert_indices_from_csr_to_coo(
+    crow_indices: Any, col_indices: Any, *, out_int32: Any = False, transpose: Any = False, out: Any = None
+) -> Tensor:
+    """Compressed rows as coordinates, those of batches with the batches' first."""
+    name = "_convert_indices_from_csr_to_coo"
+    crow, col = tensor_argument(crow_indices, name, "crow_indices"), tensor_argument(col_indices, name, "col_indices")
+    dtype = _index_dtype(name, out_int32, crow, col)
+    if crow.dim() < 1 or col.dim() != crow.dim() or crow.shape[:-1] != col.shape[:-1] or not crow.size(-1):
+        raise RuntimeError(f"{name}: crow_indices of shape {list(crow.shape)} and col_indices of shape {list(col.shape)} don't fit each other")
+    lines = crow.reshape(-1, crow.size(-1)).to(_dtype_by_name("int64"))
+    lengths = lines[:, 1:] - lines[:, :-1]
+    falls = lengths.numel() and int(lengths.amin()) < 0
+    if falls or bool(lines[:, 0].any()) or bool((lines[:, -1] != col.size(-1)).any()):
+        raise RuntimeError(f"{name}: crow_indices must lead from 0 to the {col.size(-1)} columns without falling")
+    rows = _ops.repeat_interleave(_ops.arange(lengths.size(1), device=crow.device).repeat(lines.size(0)), lengths.reshape(-1))
+    columns = col.reshape(-1).to(rows.dtype)
+    batches = _ops.ones(crow.shape[:-1], dtype=rows.dtype, device=crow.device).nonzero().t().repeat_interleave(col.size(-1), 1)
+    pair = [columns, rows] if transpose else [rows, columns]
+    return deliver_result(name, _ops.cat([batches, _ops.stack(pair)]).to(dtype), out)
+
+
+def _convert_indices_from_coo_to_csr(self: Any, size: Any, *, out_int32: Any = False, out: Any = None) -> Tensor:
+    """Row indices in ascending order as compressed ones."""
+    name = "_convert_indices_from_coo_to_csr"
+    rows, count = tensor_argument(self, name, "self"), int_argument(size, name, "size")
+    dtype = _index_dtype(name, out_int32, rows)
+    if rows.dim() != 1:
+        raise RuntimeError(f"{name}: expected indices of one dimension, but got shape {list(rows.shape)}")
+    if count < 0:
+        raise RuntimeError(f"{name}: the number of rows must not be negative, but got {count}")
+    ends = _ops.arange(count + 1, dtype=rows.dtype, device=rows.device)
+    return deliver_result(name, _ops.searchsorted(rows.contiguous(), ends).to(dtype), out)
 
 
 # methods that users see in programs of PyTorch and that are no part of its documented interface: without a row

@@ -13,7 +13,6 @@ from tensorrt_lite._sparse.parts import (
     CSC,
     CSR,
     LAYOUTS,
-    NAMES,
     batch_dims,
     check_places,
     coo_of,
@@ -280,28 +279,13 @@ def validate(t: Any) -> None:
     check_compressed(p.layout, p.compressed, p.plain, t.shape, n, height, width)
 
 
-def without_entries(name: str, size: tuple[int, ...], layout: Any, dtype: Any = None, device: Any = None) -> Any:
-    """What `zeros` and `empty` give in a sparse layout. RuntimeError for the blocked ones, whose blocks have no size, and for compressed ones of less than two dimensions."""
-    kind = layout_number(layout, name)
-    if kind == COO:
-        return sparse_coo_tensor(size=size, dtype=dtype, device=device)
-    if len(size) < 2:
-        raise RuntimeError(f"torch.{name}: Only batched sparse compressed (non-block) tensors are supported, but got size {list(size)}")
-    if is_blocked(kind):
-        raise RuntimeError(f"{name}: expected sparse compressed (non-block) tensor layout but got {NAMES[kind]}")
-    lines = size[-2] if has_rows(kind) else size[-1]
-    index = {"dtype": int64, "device": device}
-    found = (ops.zeros((*size[:-2], lines + 1), **index), ops.zeros((*size[:-2], 0), **index), ops.zeros((*size[:-2], 0), dtype=dtype, device=device))
-    return make_compressed(kind, *found, size)
-
-
 def _new(name: str) -> Any:
     def run(t: Any, *size: Any, dtype: Any = None, device: Any = None, layout: Any = None, requires_grad: bool = False, pin_memory: Any = False) -> Any:
         if layout is not None and layout_number(layout, name) == 0 or not is_sparse(t):
             return NotImplemented
         wanted = size[0] if len(size) == 1 and not isinstance(size[0], int) else size
-        made = without_entries(name, _sizes(wanted), layout or t.layout, dtype or t.dtype, device or t.device)
-        return made.requires_grad_() if requires_grad else made
+        options = {"layout": layout or t.layout, "dtype": dtype or t.dtype, "device": device or t.device}
+        return ops.zeros(_sizes(wanted), requires_grad=requires_grad, **options)
 
     return run
 

@@ -104,3 +104,38 @@ def test_elements_keep_their_type(dtype):
     for key in ((0, 0), (1, 1), (1, 0)):
         assert str(ours[key].dtype).rpartition(".")[2] == str(theirs[key].dtype).rpartition(".")[2] == dtype
         assert ours[key].item() == theirs[key].item()
+
+
+@pytest.mark.parametrize("options", [{}, {"out_int32": True}, {"transpose": True}])
+@pytest.mark.parametrize("batch", [(), (2,), (2, 3), (0,)])
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_compressed_rows_become_coordinates(options, batch, dtype):
+    found = []
+    for m in (trt, torch):
+        crow, col = (m.tensor(x, dtype=getattr(m, dtype)).expand(*batch, -1).clone() for x in ([0, 1, 3, 3], [1, 0, 2]))
+        r = m.ops.aten._convert_indices_from_csr_to_coo(crow, col, **options)
+        found.append((r.tolist(), str(r.dtype)))
+        out = m.empty(0, dtype=r.dtype)
+        assert m.ops.aten._convert_indices_from_csr_to_coo.out(crow, col, **options, out=out) is out
+        assert out.tolist() == r.tolist()
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("rows", [[0, 1, 1], [], [3, 3, 3]])
+@pytest.mark.parametrize("out_int32", [False, True])
+def test_coordinates_become_compressed_rows(rows, out_int32):
+    ours, theirs = (m.ops.aten._convert_indices_from_coo_to_csr(m.tensor(rows, dtype=m.int64), 4, out_int32=out_int32) for m in (trt, torch))
+    assert ours.tolist() == theirs.tolist()
+    assert str(ours.dtype).rpartition(".")[2] == str(theirs.dtype).rpartition(".")[2]
+
+
+def test_indices_that_do_not_fit_are_refused():
+    crow, col = trt.tensor([0, 1, 3]), trt.tensor([0, 1, 2])
+    for a, b in ((crow - 1, col), (crow * 2, col), (crow.flip(0), col), (crow, col.view(1, -1)), (crow[:0], col)):
+        with pytest.raises(RuntimeError):
+            trt._convert_indices_from_csr_to_coo(a, b)
+    with pytest.raises(NotImplementedError):
+        trt._convert_indices_from_csr_to_coo(crow.float(), col)
+    for a, n in ((col.view(1, -1), 3), (col, -1)):
+        with pytest.raises(RuntimeError):
+            trt._convert_indices_from_coo_to_csr(a, n)

@@ -4,7 +4,7 @@ from libc.math cimport NAN, ceil, floor
 from libc.stdint cimport INT64_MAX
 from cpython.buffer cimport Py_buffer
 from tensorrt_lite._C.core.dtype import dtype as dtype_type
-from tensorrt_lite._C.core.device import layout as layout_type, strided
+from tensorrt_lite._C.core.device import layout as layout_type, sparse_coo, sparse_csc, sparse_csr, strided
 from tensorrt_lite._C.core.storage cimport external_storage, expose, is_read_only, set_read_only
 from tensorrt_lite._C.core.device cimport memory_format as memory_format_type
 from tensorrt_lite._C.core.dtype import table as dtype_table
@@ -67,10 +67,21 @@ cdef bint is_sparse_layout(object layout) except -1:
 
 
 cdef object sparse_factory(str op, const Dims* d, object layout, object dtype, object device, object requires_grad):
-    """No entries in a sparse layout. RuntimeError for the blocked layouts, and for compressed ones of less than two dimensions."""
-    from tensorrt_lite._sparse.construct import without_entries
-    made = without_entries(op, tuple([d.v[i] for i in range(d.n)]), layout, dtype, device)
-    return made.requires_grad_() if requires_grad else made
+    """No entries in a sparse layout. RuntimeError for the blocked layouts, whose blocks have no size, and for compressed ones of less than two dimensions."""
+    cdef tuple size = tuple([d.v[i] for i in range(d.n)]), batch = size[:len(size) - 2]
+    cdef dict index = {"dtype": dtype_of(I64), "device": device}
+    cdef str name = str(layout).rpartition(".")[2]
+    cdef int64_t lines
+    if layout is sparse_coo:
+        return _ops.sparse_coo_tensor(size=size, dtype=dtype, device=device, requires_grad=requires_grad)
+    if d.n < 2:
+        raise RuntimeError(f"{op}(): only batched sparse compressed (non-block) tensors are supported, but got size {list(size)} for {name}")
+    if layout is not sparse_csr and layout is not sparse_csc:
+        raise RuntimeError(f"{op}(): expected sparse compressed (non-block) tensor layout but got {name}")
+    lines = d.v[d.n - 2] if layout is sparse_csr else d.v[d.n - 1]
+    return _ops.sparse_compressed_tensor(
+        _ops.zeros((*batch, lines + 1), **index), _ops.zeros((*batch, 0), **index), _ops.zeros((*batch, 0), dtype=dtype, device=device), size, layout=layout,
+        requires_grad=requires_grad, check_invariants=False)
 
 
 cdef int sizes_of(tuple args, object size, Dims* d, str op) except -1:
