@@ -82,7 +82,7 @@ globals().update({kind.name: kind for kind in _type_names})
 # Packages that are imported when they are first used: `import tensorrt_lite` stays within 50 ms.
 _LAZY = {
     "nn", "optim", "utils", "autograd", "cuda", "backend", "backends", "testing", "bench", "random", "serialization", "linalg", "fft", "special", "signal", "cpu", "library", "multiprocessing", "version",
-    "__config__", "accelerator", "amp", "compat", "compiler", "distributed", "distributions", "func", "hub", "jit", "masked", "nested", "onnx", "overrides", "profiler", "sparse", "array_api",
+    "__config__", "__future__", "accelerator", "amp", "compat", "compiler", "distributed", "distributions", "func", "hub", "jit", "masked", "nested", "onnx", "overrides", "profiler", "sparse", "array_api",
     "futures", "monitor", "quasirandom", "return_types",
 }  # fmt: skip
 _LAZY_NAMES = {
@@ -114,6 +114,9 @@ _LAZY_NAMES = {
         "SymBool", "SymFloat", "SymInt", "sym_constrain_range", "sym_constrain_range_for_size", "sym_float", "sym_fresh_size", "sym_int", "sym_ite", "sym_max",
         "sym_min", "sym_not", "sym_sqrt", "sym_sum",
     ), "_symbolic"),
+    **dict.fromkeys((
+        "_check", "_check_index", "_check_is_size", "_check_not_implemented", "_check_tensor_all", "_check_tensor_all_with", "_check_type", "_check_value", "_check_with",
+    ), "_checks"),
     "cond": "_control_flow", "while_loop": "_control_flow", "Future": "futures", "thread_safe_generator": "random",
     **dict.fromkeys((
         "AcceleratorError", "FatalError", "JITException", "OutOfMemoryError", "Tag", "classproperty", "compiled_with_cxx11_abi", "from_file", "get_file_path",
@@ -156,6 +159,8 @@ def __getattr__(name: str):
         from tensorrt_lite._typed_storage import legacy_class
 
         value = legacy_class(name)
+    elif name == "_storage_classes":
+        value = {UntypedStorage, *(globals().get(kind) or __getattr__(kind) for kind in ("TypedStorage", *_STORAGES))}
     elif name == "Storage":
         value = __getattr__("FloatStorage")
     elif name in _ABSENT:

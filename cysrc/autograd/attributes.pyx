@@ -614,7 +614,7 @@ PROPERTIES = {
     "shape": (shape,), "ndim": (ndim,), "itemsize": (itemsize,), "nbytes": (nbytes,), "dtype": (dtype_property,), "device": (device_property,),
     "layout": (layout_property,), "is_cpu": (is_cpu,), "is_cuda": (is_cuda,), "is_meta": (is_meta,), "is_sparse": (is_sparse,), "is_sparse_csr": (is_sparse_csr,),
     "is_quantized": (false_property,), "is_mkldnn": (false_property,), "is_nested": (false_property,), "is_mps": (false_property,), "is_xpu": (false_property,),
-    "grad": (grad, set_grad, del_grad), "grad_fn": (grad_fn,), "requires_grad": (requires_grad, set_requires_grad), "is_leaf": (is_leaf,),
+    "grad": (grad, set_grad, del_grad), "_grad": (grad, set_grad, del_grad), "grad_fn": (grad_fn,), "requires_grad": (requires_grad, set_requires_grad), "is_leaf": (is_leaf,),
     "output_nr": (output_nr,), "_version": (version,), "_base": (base,), "data": (data, set_data), "retains_grad": (retains_grad,), "_cdata": (cdata,),
     "_backward_hooks": (backward_hooks,),
 }

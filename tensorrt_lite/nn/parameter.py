@@ -73,6 +73,9 @@ class UninitializedTensorMixin:
             "Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the parameters before calling `module.share_memory()`."
         )
 
+    def __copy__(self) -> Any:
+        return self.__deepcopy__({})  # type: ignore[attr-defined]
+
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         return f"<{type(self).__name__}>"
 

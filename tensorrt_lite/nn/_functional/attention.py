@@ -10,42 +10,42 @@ from tensorrt_lite import _ops
 
 
 def _check_shapes(query: Any, key: Any, value: Any, key_padding_mask: Any, attn_mask: Any, num_heads: int) -> bool:
-    """True for batched inputs (L, N, E), False for (L, E); RuntimeError or ValueError when the ranks disagree."""
+    """True for batched inputs (L, N, E), False for (L, E); AssertionError when the ranks disagree."""
     if query.dim() not in (2, 3):
-        raise RuntimeError(
+        raise AssertionError(
             f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D query tensor"
         )
     batched = query.dim() == 3
     kind, rank = ("batched (3-D)", 3) if batched else ("unbatched (2-D)", 2)
     if key.dim() != rank or value.dim() != rank:
-        raise RuntimeError(
+        raise AssertionError(
             f"For {kind} `query`, expected `key` and `value` to be {rank}-D but found {key.dim()}-D and "
             f"{value.dim()}-D tensors respectively"
         )
     if key_padding_mask is not None and key_padding_mask.dim() != rank - 1:
-        raise RuntimeError(
+        raise AssertionError(
             f"For {kind} `query`, expected `key_padding_mask` to be `None` or {rank - 1}-D but found "
             f"{key_padding_mask.dim()}-D tensor instead"
         )
     if attn_mask is not None and attn_mask.dim() not in (2, 3):
-        raise RuntimeError(
+        raise AssertionError(
             f"For {kind} `query`, expected `attn_mask` to be `None`, 2-D or 3-D but found {attn_mask.dim()}-D tensor "
             "instead"
         )
     if attn_mask is not None and not batched and attn_mask.dim() == 3:
         expected = (num_heads, query.shape[0], key.shape[0])
         if tuple(attn_mask.shape) != expected:
-            raise RuntimeError(f"Expected `attn_mask` shape to be {expected} but got {tuple(attn_mask.shape)}")
+            raise AssertionError(f"Expected `attn_mask` shape to be {expected} but got {attn_mask.shape}")
     return batched
 
 
 def _float_mask(mask: Any, name: str, other: Any, other_name: str, dtype: Any, check_other: bool = True) -> Any:
-    """A boolean mask (True: not attended) as an additive one; float masks pass. RuntimeError on any other dtype."""
+    """A boolean mask (True: not attended) as an additive one; float masks pass. AssertionError for any other dtype."""
     if mask is None:
         return None
     is_float = mask.is_floating_point()
     if mask.dtype != trt.bool and not is_float:
-        raise RuntimeError(f"only bool and floating types of {name} are supported")
+        raise AssertionError(f"only bool and floating types of {name} are supported")
     if check_other and other is not None and mask.dtype != other.dtype:
         import warnings
 
@@ -185,10 +185,9 @@ def multi_head_attention_forward(
         attn_mask, key_padding_mask = padded(attn_mask), padded(key_padding_mask)
     source = k.size(1)
     if key_padding_mask is not None:
-        if tuple(key_padding_mask.shape) != (batch, source):
-            raise AssertionError(
-                f"expecting key_padding_mask shape of {(batch, source)}, but got {key_padding_mask.shape}"
-            )
+        for dim, size in enumerate((batch, source)):
+            if key_padding_mask.shape[dim] != size:
+                raise AssertionError(f"Expected key_padded_mask.shape[{dim}] to be {size}, but got {key_padding_mask.shape[dim]}")
         by_sample = key_padding_mask.view(batch, 1, 1, source).expand(-1, num_heads, -1, -1).reshape(heads, 1, source)
         attn_mask = by_sample if attn_mask is None else attn_mask + by_sample
     if not training:

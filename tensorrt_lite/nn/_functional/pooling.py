@@ -105,10 +105,21 @@ def _as_list(value: Any, n: int) -> list[int]:
     return [value] * n if isinstance(value, int) else list(value) * (n if len(value) == 1 else 1)
 
 
+def _sizes_of(n: int, value: Any, name: str) -> list[int]:
+    sizes = [value] * n if isinstance(value, int) else list(value)
+    if len(sizes) != n:
+        raise RuntimeError(f"max_unpool{n}d: {name} should be an int or have {n} elements, but got {len(sizes)}")
+    return sizes
+
+
 def _max_unpool(n: int, input: Any, indices: Any, kernel_size: Any, stride: Any, padding: Any, output_size: Any) -> Any:
-    kernel = _as_list(kernel_size, n)
-    steps = kernel if stride is None else _as_list(stride, n)
-    pads = _as_list(padding, n)
+    if input.dim() not in (n + 1, n + 2):
+        raise RuntimeError(f"max_unpool{n}d: Expected a {n + 1}D or {n + 2}D tensor, but got {input.dim()}D")
+    if indices.dtype is not trt.int64:
+        raise RuntimeError(f"max_unpool{n}d: elements in indices should be type int64 but got: {indices.dtype}")
+    kernel = _sizes_of(n, kernel_size, "kernel_size")
+    steps = kernel if stride is None else _sizes_of(n, stride, "stride")
+    pads = _sizes_of(n, padding, "padding")
     spatial = list(input.shape[-n:])
     default = [(spatial[d] - 1) * steps[d] - 2 * pads[d] + kernel[d] for d in range(n)]
     if output_size is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections import OrderedDict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
@@ -43,7 +44,7 @@ TABLES: dict[str, Callable[[], Any]] = dict.fromkeys(
 )
 
 global_hooks: dict[str, OrderedDict[int, Any]] = {
-    kind: OrderedDict() for kind in ("forward_pre", "forward", "backward_pre", "backward")
+    kind: OrderedDict() for kind in ("forward_pre", "forward", "backward_pre", "backward", "non_full_backward")
 }
 global_registration: dict[str, OrderedDict[int, Any]] = {
     kind: OrderedDict() for kind in ("parameter", "buffer", "module")
@@ -55,7 +56,11 @@ _global_always_called: dict[int, bool] = {}
 def global_registrar(kind: str, module_class: type) -> Callable[..., RemovableHandle]:
     """register_module_<kind>_hook: a hook that runs for every module."""
 
+    opposite = {"backward": "non_full_backward", "non_full_backward": "backward"}.get(kind)
+
     def register(hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False) -> RemovableHandle:
+        if opposite and global_hooks[opposite]:
+            raise RuntimeError("Cannot use both regular backward hooks and full backward hooks as a global Module hook. Please use only one of them.")
         handle = RemovableHandle(global_hooks[kind], extra_dict=[_global_with_kwargs, _global_always_called])
         global_hooks[kind][handle.id] = hook
         if with_kwargs:
@@ -65,8 +70,9 @@ def global_registrar(kind: str, module_class: type) -> Callable[..., RemovableHa
         module_class._has_hooks = True  # type: ignore[attr-defined]
         return handle
 
-    register.__name__ = register.__qualname__ = f"register_module_{kind}_hook"
-    register.__doc__ = f"Registers a {kind.replace('_', ' ')} hook that runs for every module, before the module's own."
+    public = {"backward": "full_backward", "backward_pre": "full_backward_pre", "non_full_backward": "backward"}.get(kind, kind)
+    register.__name__ = register.__qualname__ = f"register_module_{public}_hook"
+    register.__doc__ = f"Registers a {public.replace('_', ' ')} hook that runs for every module, before the module's own."
     return register
 
 
@@ -113,7 +119,10 @@ def _call(
             if result is not None:
                 args = result if isinstance(result, tuple) else (result,)
 
-    backward = [*global_hooks["backward"].values(), *state.get("_backward_hooks", {}).values()]
+    full = state.get("_is_full_backward_hook") is not False
+    own = state.get("_backward_hooks", {}).values()
+    backward = [*global_hooks["backward"].values(), *(own if full else ())]
+    non_full = [*global_hooks["non_full_backward"].values(), *(() if full else own)]
     backward_pre = [*global_hooks["backward_pre"].values(), *state.get("_backward_pre_hooks", {}).values()]
     gate = None
     if (backward or backward_pre) and trt.is_grad_enabled():
@@ -131,7 +140,49 @@ def _call(
             result = hook(module, args, output)
         if result is not None:
             output = result
-    return output if gate is None else gate.wrap_outputs(output)
+    if gate is not None:
+        output = gate.wrap_outputs(output)
+    if non_full:
+        _hook_last_node(module, non_full, args, output)
+    return output
+
+
+def _hook_last_node(module: Module, hooks: list[Any], args: tuple[Any, ...], output: Any) -> None:
+    """Non-full backward hooks: at the Node that made the first tensor of the result."""
+    first = output
+    while not isinstance(first, trt.Tensor):
+        first = next((value for value in first.values() if isinstance(value, trt.Tensor)), None) if isinstance(first, dict) else first[0]
+    node = first.grad_fn
+    if node is None:
+        return
+    for hook in hooks:
+        node.register_hook(partial(hook, module))
+    reason = _why_not_full(args, output, node)
+    if reason:
+        warnings.warn(
+            f"Using {reason} is deprecated and will be removed in future versions. Please use register_full_backward_hook to get the documented behavior.",
+            FutureWarning,
+            stacklevel=4,
+        )
+
+
+def _why_not_full(args: tuple[Any, ...], output: Any, node: Any) -> str:
+    """Where a non-full hook's gradients are not those of the module's arguments and results; "" where they are."""
+
+    def all_tensors(value: Any) -> bool:
+        return isinstance(value, trt.Tensor) or isinstance(value, tuple) and all(isinstance(part, trt.Tensor) for part in value)
+
+    if not all_tensors(output):
+        return "non-full backward hooks on a Module that does not return a single Tensor or a tuple of Tensors"
+    if not all_tensors(args):
+        return "non-full backward hooks on a Module that does not take as input a single Tensor or a tuple of Tensors"
+    outputs = output if isinstance(output, tuple) else (output,)
+    if len({id(part.grad_fn) for part in outputs if part.grad_fn is not None}) > 1:
+        return "a non-full backward hook when outputs are generated by different autograd Nodes"
+    arguments = args if isinstance(args, tuple) else (args,)
+    if {part.grad_fn for part in arguments if part.grad_fn is not None} != {edge[0] for edge in node.next_functions}:
+        return "a non-full backward hook when the forward contains multiple autograd Nodes"
+    return ""
 
 
 def _call_always(

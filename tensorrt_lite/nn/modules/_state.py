@@ -15,6 +15,7 @@ import tensorrt_lite as trt
 from tensorrt_lite._C.core.hints import hinted
 
 from ..parameter import Parameter, is_lazy
+from . import _conversion
 from ._hooks import RemovableHandle
 
 if TYPE_CHECKING:
@@ -248,7 +249,9 @@ class StateDictMixin:
             )
         try:
             with trt.no_grad():
-                if not assign:
+                if _conversion.swaps:
+                    trt.utils.swap_tensors(param, _taken_over(param, value) if assign else _like_parameter(param, param.detach().clone().copy_(value)))
+                elif not assign:
                     param.copy_(value)
                 elif isinstance(param, Parameter):
                     if not isinstance(value, Parameter):
@@ -282,6 +285,15 @@ class StateDictMixin:
         handle = RemovableHandle(self._load_state_dict_post_hooks)
         self._load_state_dict_post_hooks[handle.id] = hook
         return handle
+
+
+def _like_parameter(param: Any, value: Any) -> Any:
+    """A tensor as what swap_tensors puts in the place of `param`."""
+    return Parameter(value, param.requires_grad) if isinstance(param, Parameter) else value.requires_grad_(param.requires_grad)
+
+
+def _taken_over(param: Any, value: Any) -> Any:
+    return value.requires_grad_(param.requires_grad) if isinstance(value, Parameter) else _like_parameter(param, value.detach())
 
 
 class _WrappedHook:

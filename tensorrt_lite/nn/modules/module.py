@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import tensorrt_lite as trt
 
 from ..parameter import Parameter
-from . import _hooks
+from . import _conversion, _hooks
 from ._hooks import RemovableHandle
 from ._state import StateDictMixin, _WrappedHook  # noqa: F401 (files of PyTorch's name it here)
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound="Module")
 
 _REGISTRIES = ("_parameters", "_buffers", "_modules")
+_MIXED_HOOKS = "Cannot use both regular backward hooks and full backward hooks on a single Module. Please use only one of them."
 # Values of these types are never registered: they skip the instance checks of __setattr__.
 _PLAIN = frozenset((int, float, bool, str, tuple, list, dict))
 
@@ -114,8 +115,16 @@ def _new_registry(owner: Module, items: dict[str, Any] | None = None) -> dict[st
 
 def _type_name(value: Any) -> str:
     """The name of a value's type; classes and functions have their own, as they are given where an instance was meant."""
+    if isinstance(value, trt.Tensor):
+        return value.type()
     kind = value if isinstance(value, type) or hasattr(value, "__qualname__") and hasattr(value, "__module__") else type(value)
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _takes_persistent(function: Callable[..., Any]) -> bool:
+    import inspect
+
+    return "persistent" in inspect.signature(function).parameters
 
 
 def _addindent(text: str, spaces: int) -> str:
@@ -219,7 +228,7 @@ class Module(StateDictMixin):
         elif parameters is not None and name in parameters:
             if value is not None:
                 raise TypeError(
-                    f"cannot assign '{_type_name(value)}' as parameter '{name}' (nn.Parameter or None expected)"
+                    f"cannot assign '{_type_name(value)}' as parameter '{name}' (torch.nn.Parameter or None expected)"
                 )
             self.register_parameter(name, value)
         elif isinstance(value, Module):
@@ -237,7 +246,7 @@ class Module(StateDictMixin):
         elif name in state["_modules"]:
             if value is not None:
                 raise TypeError(
-                    f"cannot assign '{_type_name(value)}' as child module '{name}' (nn.Module or None expected)"
+                    f"cannot assign '{_type_name(value)}' as child module '{name}' (torch.nn.Module or None expected)"
                 )
             for hook in _hooks.global_registration["module"].values():
                 output = hook(self, name, value)
@@ -245,13 +254,11 @@ class Module(StateDictMixin):
                     value = output
             state["_modules"][name] = value
         elif isinstance(value, trt.Tensor) and getattr(value, "_is_buffer", False):
-            if name not in state["_buffers"]:
-                self._remove_from("_buffers", name)
-            self.register_buffer(name, value, value.persistent)
+            self._register_assigned(name, value)
         elif name in state["_buffers"]:
             if value is not None and not isinstance(value, trt.Tensor):
                 raise TypeError(
-                    f"cannot assign '{_type_name(value)}' as buffer '{name}' (nn.Buffer, Tensor or None expected)"
+                    f"cannot assign '{_type_name(value)}' as buffer '{name}' (torch.nn.Buffer, torch.Tensor or None expected)"
                 )
             for hook in _hooks.global_registration["buffer"].values():
                 output = hook(self, name, value)
@@ -268,6 +275,17 @@ class Module(StateDictMixin):
                 setattr(self, registry, state[registry])
         else:
             object.__setattr__(self, name, value)
+
+    def _register_assigned(self, name: str, buffer: Any) -> None:
+        """A Buffer that was assigned, by `register_buffer`, which subclasses may have overridden without the argument `persistent`."""
+        if type(self).register_buffer is Module.register_buffer or _takes_persistent(self.register_buffer):
+            self.register_buffer(name, buffer, buffer.persistent)
+        elif buffer.persistent:
+            self.register_buffer(name, buffer)
+        else:
+            raise RuntimeError(
+                f"Registering a non-persistent buffer on {type(self).__name__}, whose register_buffer() has no argument `persistent`, is not allowed."
+            )
 
     def _remove_from(self, keep: str, name: str) -> None:
         """Removes `name` from the instance and from every registry but `keep`, before it is registered anew."""
@@ -312,7 +330,7 @@ class Module(StateDictMixin):
         self._check_name("parameter", name, "_parameters")
         if param is not None and not isinstance(param, Parameter):
             raise TypeError(
-                f"cannot assign '{_type_name(param)}' object to parameter '{name}' (nn.Parameter or None required)"
+                f"cannot assign '{_type_name(param)}' object to parameter '{name}' (torch.nn.Parameter or None required)"
             )
         if param is not None and param.grad_fn is not None:
             raise ValueError(
@@ -331,7 +349,7 @@ class Module(StateDictMixin):
             raise AttributeError("cannot assign buffer before Module.__init__() call")
         self._check_name("buffer", name, "_buffers")
         if tensor is not None and not isinstance(tensor, trt.Tensor):
-            raise TypeError(f"cannot assign '{_type_name(tensor)}' object to buffer '{name}' (Tensor or None required)")
+            raise TypeError(f"cannot assign '{_type_name(tensor)}' object to buffer '{name}' (torch Tensor or None required)")
         for hook in _hooks.global_registration["buffer"].values():
             output = hook(self, name, tensor)
             if output is not None:
@@ -527,19 +545,26 @@ class Module(StateDictMixin):
 
     def _apply(self: T, fn: Callable[[Any], Any], recurse: bool = True) -> T:
         """Replaces the data of every parameter, gradient and buffer by fn of it. Parameters keep their identity, so
-        that an optimizer made before a conversion still holds them."""
+        that an optimizer made before a conversion still holds them; the flags of `torch.__future__` choose otherwise."""
         if recurse:
             for module in self.children():
                 module._apply(fn)
+        overwrites, swaps = _conversion.overwrites, _conversion.swaps
         for name, param in self._parameters.items():
             if param is None:
                 continue
             with trt.no_grad():
-                data, grad = fn(param.data), param.grad
-                if data.is_meta == param.is_meta:
-                    param.data = data
+                # fn gets the parameter itself, so that what it writes in place counts as a write
+                data, grad = fn(param), param.grad
+                if swaps:
+                    _swap_converted(self, name, param, data, grad, fn)
+                elif data.is_meta == param.is_meta and not overwrites:
+                    if data is not param:
+                        param.data = data
                     if grad is not None:
-                        grad.data = fn(grad.data)
+                        converted = fn(grad)
+                        if converted is not grad:
+                            grad.data = converted
                 else:
                     # A meta tensor has no storage that could be exchanged, so the parameter is made anew.
                     self._parameters[name] = Parameter(data, param.requires_grad)
@@ -612,6 +637,14 @@ class Module(StateDictMixin):
             raise TypeError(
                 f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
             )
+        if dtype is not None and dtype.is_complex:
+            import warnings
+
+            warnings.warn(
+                "Complex modules are a new feature under active development whose design may change, and some modules might not work as expected "
+                "when using complex tensors as parameters or buffers.",
+                stacklevel=2,
+            )
 
         def convert(t: Any) -> Any:
             target = dtype if dtype is not None and (t.is_floating_point() or t.is_complex()) else t.dtype
@@ -657,10 +690,7 @@ class Module(StateDictMixin):
         """hook(module, grad_input, grad_output) -> None or new grad_input, when the gradients with respect to the
         module's inputs are known."""
         if self.__dict__.get("_is_full_backward_hook") is False:
-            raise RuntimeError(
-                "Cannot use both regular backward hooks and full backward hooks on a single Module. "
-                "Please use only one of them."
-            )
+            raise RuntimeError(_MIXED_HOOKS)
         self.__dict__["_is_full_backward_hook"] = True
         handle = RemovableHandle(self._backward_hooks)
         self._backward_hooks[handle.id] = hook
@@ -669,8 +699,14 @@ class Module(StateDictMixin):
         return handle
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """The old name of register_full_backward_hook; gradients are always those of the module's own inputs."""
-        return self.register_full_backward_hook(hook)
+        """hook(module, grad_input, grad_output) -> None or new grad_input, at the last Node of the module's first result: grad_input are the gradients
+        of that Node's inputs, not of the module's. Deprecated (a warning at the call says so): `register_full_backward_hook`."""
+        if self.__dict__.get("_is_full_backward_hook") is True:
+            raise RuntimeError(_MIXED_HOOKS)
+        self.__dict__["_is_full_backward_hook"] = False
+        handle = RemovableHandle(self._backward_hooks)
+        self._backward_hooks[handle.id] = hook
+        return handle
 
     def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """hook(module, grad_output) -> None or new grad_output, before the module's gradients are computed."""
@@ -741,10 +777,28 @@ class Module(StateDictMixin):
         return module_html(self)
 
 
+def _swap_converted(module: Module, name: str, param: Any, data: Any, grad: Any, fn: Callable[[Any], Any]) -> None:
+    """Let a parameter and its gradient become what they were converted to: the objects stay, whatever their classes."""
+    if data is not param:
+        param.grad = None
+        try:
+            trt.utils.swap_tensors(param, Parameter(data, param.requires_grad))
+        except Exception as error:
+            raise RuntimeError(f"_apply(): Couldn't swap {module._get_name()}.{name}") from error
+    if grad is not None:
+        converted = fn(grad)
+        if converted is not grad:
+            trt.utils.swap_tensors(grad, converted.requires_grad_(grad.requires_grad))
+        param.grad = grad
+
+
 def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
     """(device, dtype, non_blocking, memory_format) of the arguments of Module.to."""
     memory_format = kwargs.pop("memory_format", None)
-    kwargs.pop("copy", None)
+    if memory_format is not None and not isinstance(memory_format, trt.memory_format):
+        raise TypeError(f"to() received an invalid combination of arguments - got (memory_format={type(memory_format).__name__})")
+    if "copy" in kwargs:
+        raise RuntimeError(".to() does not accept copy argument")
     if "tensor" in kwargs:
         args = (kwargs.pop("tensor"), *args)
     if args and isinstance(args[0], trt.Tensor):
@@ -755,6 +809,8 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
         names = ("dtype", "non_blocking")
     else:
         names = ("device", "dtype", "non_blocking")
+    if len(args) == len(names) + 1 and isinstance(args[-1], bool):  # Tensor.to has it there
+        raise RuntimeError(".to() does not accept copy argument")
     if len(args) > len(names):
         raise TypeError(f"to() takes at most {len(names)} positional arguments ({len(args)} given)")
     given = dict(zip(names, args, strict=False))
@@ -762,7 +818,9 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
         if name not in ("device", "dtype", "non_blocking") or name in given:
             raise TypeError(f"to() received an invalid combination of arguments: '{name}'")
         given[name] = value
-    device, dtype = given.get("device"), given.get("dtype")
+    device, dtype, non_blocking = given.get("device"), given.get("dtype"), given.get("non_blocking", False)
+    if not isinstance(non_blocking, bool):
+        raise TypeError(f"to() received an invalid combination of arguments: non_blocking must be bool, not {type(non_blocking).__name__}")
     if device is not None:
         if not isinstance(device, (str, int, trt.device)):
             raise TypeError(
@@ -772,13 +830,14 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
         device = trt.device(device)
     if dtype is not None and not isinstance(dtype, trt.dtype):
         raise TypeError(f"to() received an invalid combination of arguments: dtype={dtype!r}")
-    return device, dtype, bool(given.get("non_blocking", False)), memory_format
+    return device, dtype, non_blocking, memory_format
 
 
 register_module_forward_pre_hook = _hooks.global_registrar("forward_pre", Module)
 register_module_forward_hook = _hooks.global_registrar("forward", Module)
 register_module_full_backward_pre_hook = _hooks.global_registrar("backward_pre", Module)
 register_module_full_backward_hook = _hooks.global_registrar("backward", Module)
+register_module_backward_hook = _hooks.global_registrar("non_full_backward", Module)
 register_module_parameter_registration_hook = _hooks.registration_registrar("parameter")
 register_module_buffer_registration_hook = _hooks.registration_registrar("buffer")
 register_module_module_registration_hook = _hooks.registration_registrar("module")

@@ -115,6 +115,27 @@ class RNNBase(Module):
         for name in ("_flat_weights", "_flat_weights_names"):
             self.__dict__.pop(name, None)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        given = self.__dict__.get("_given_weights")
+        if given is not None and name in self._flat_weights_names:
+            given[self._flat_weights_names.index(name)] = value
+        super().__setattr__(name, value)
+
+    @property
+    def _flat_weights_names(self) -> list[str]:
+        """The parameters' names in the order of `_flat_weights`."""
+        return [name for names in self._all_weights for name in names]
+
+    @property
+    def _flat_weights(self) -> list[Any]:
+        """The tensors that `forward` computes with, None for one that was deleted. Assigning a list replaces them until one of the parameters is set."""
+        given = self.__dict__.get("_given_weights")
+        return list(given) if given is not None else [getattr(self, name, None) for name in self._flat_weights_names]
+
+    @_flat_weights.setter
+    def _flat_weights(self, weights: Any) -> None:
+        self.__dict__["_given_weights"] = list(weights)
+
     @property
     def _directions(self) -> int:
         return 2 if self.bidirectional else 1
@@ -213,7 +234,8 @@ class RNNBase(Module):
     def _arguments(self, states: tuple[Any, ...]) -> tuple[Any, ...]:
         """What the operator takes behind its input, as far as batch_first."""
         hx = list(states) if self.mode == "LSTM" else states[0]
-        weights = [weight for weights in self.all_weights for weight in weights]
+        given = self.__dict__.get("_given_weights")
+        weights = [weight for weights in self.all_weights for weight in weights] if given is None else given
         return hx, weights, self.bias, self.num_layers, self.dropout, self.training, self.bidirectional
 
     def forward(self, input: Any, hx: Any = None) -> Any:

@@ -31,3 +31,20 @@ _quadruple = _ntuple(4, "_quadruple")
 def _reverse_repeat_tuple(t: Any, n: int) -> tuple[Any, ...]:
     """Each value n times, last value first: the order of functional.pad."""
     return tuple(value for value in reversed(t) for _ in range(n))
+
+
+def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
+    """Cut a prefix such as "module." from the names of a state dict, and of its metadata, in place.
+
+    >>> state = {"module.weight": 1, "bias": 2}
+    >>> consume_prefix_in_state_dict_if_present(state, "module.")
+    >>> sorted(state)
+    ['bias', 'weight']
+    """
+    for key in [key for key in state_dict if key.startswith(prefix)]:
+        state_dict[key.removeprefix(prefix)] = state_dict.pop(key)
+    metadata = getattr(state_dict, "_metadata", None)
+    if metadata is not None:
+        # the module of the prefix itself is named without its dot
+        for key in [key for key in metadata if key == prefix.removesuffix(".") or key.startswith(prefix)]:
+            metadata[key.removeprefix(prefix) if key.startswith(prefix) else ""] = metadata.pop(key)

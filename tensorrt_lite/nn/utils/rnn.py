@@ -16,9 +16,15 @@ def pad_sequence(
         raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
     if isinstance(sequences, trt.Tensor):
         sequences = sequences.unbind(0)
-    sequences = list(sequences)
+    try:
+        sequences = list(sequences)
+    except TypeError:
+        raise RuntimeError(f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}") from None
     if not sequences:
         raise RuntimeError("received an empty list of sequences")
+    for position, sequence in enumerate(sequences):
+        if not isinstance(sequence, trt.Tensor):
+            raise TypeError(f"pad_sequence(): expected Tensor as element {position} in argument 0, but got {type(sequence).__name__}")
     longest = max(sequence.size(0) for sequence in sequences)
     trailing = tuple(sequences[0].shape[1:])
     shape = (len(sequences), longest, *trailing) if batch_first else (longest, len(sequences), *trailing)
@@ -141,6 +147,8 @@ def pack_padded_sequence(
     """Packs a padded batch (L, N, *) whose sequences have `lengths`; unsorted batches need enforce_sorted=False."""
     if not isinstance(lengths, trt.Tensor):
         lengths = trt.tensor(lengths, dtype=trt.int64)
+    if input.numel() == 0 and lengths.numel() == 0:
+        raise RuntimeError("Cannot pack empty tensors.")
     order = None
     if not enforce_sorted:
         values = lengths.tolist()
@@ -157,7 +165,7 @@ def pack_padded_sequence(
             f"Expected `len(lengths)` to be equal to batch_size, but got {len(counts)} (batch_size={input.size(1)})"
         )
     if any(count <= 0 for count in counts):
-        raise RuntimeError("Length of all samples has to be greater than 0, but found one in 'lengths' that is <= 0")
+        raise RuntimeError("Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0")
     if any(a < b for a, b in zip(counts, counts[1:], strict=False)):
         raise RuntimeError(
             "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass "

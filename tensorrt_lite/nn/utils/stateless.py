@@ -21,7 +21,7 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """module(*args, **kwargs) with the tensors of `parameters_and_buffers` in the places that its keys ("0.weight") name.
+    """module(*args, **kwargs) with the tensors (None: without the parameter) of `parameters_and_buffers` in the places that its keys ("0.weight") name.
 
     The module has its own tensors again afterwards; a buffer that the call assigns anew is left in the dict. args: a tuple, or one
     argument. tie_weights: a tensor that the module has under several names is replaced under all of them; ValueError for
@@ -62,7 +62,7 @@ def _reparametrize_module(
     module: Module, given: dict[str, Any], tie_weights: bool = False, strict: bool = False, stack_weights: bool = False
 ) -> Iterator[None]:
     """The module with the given tensors in place of its own for a block of code. Packages (zuko) call it; tensors go back in reverse order, `stack_weights` or not."""
-    own = _names_of_tensors(module)
+    own = _names_of_tensors(module) if tie_weights or strict else {}  # which a module that contains itself has no end of
     wanted = _with_tied(own, given) if tie_weights else dict(given)
     if strict:
         unexpected, missing = [n for n in wanted if n not in own], [n for n in own if n not in wanted]
@@ -70,8 +70,8 @@ def _reparametrize_module(
         if problems:
             raise RuntimeError(f"Error(s) in reparametrizing for {type(module).__name__}:\n\t" + "\n\t".join(problems))
     for value in wanted.values():
-        if not isinstance(value, Tensor):
-            raise TypeError(f"{value} is not an instance of Tensor")
+        if value is not None and not isinstance(value, Tensor):
+            raise TypeError(f"{value} is not an instance of torch.Tensor")
     places = {name: _place(module, name) for name in wanted}
     before = {name: held[key] for name, (held, key) in places.items() if key in held}
     try:
