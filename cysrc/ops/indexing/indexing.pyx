@@ -8,7 +8,7 @@ from tensorrt_lite._C.ops.indexing.getitem import delitem, getitem, setitem
 from tensorrt_lite._C.ops.indexing.masks cimport masked_fill_kernel, masked_part, masked_scatter_kernel, masked_select_backward, masked_select_kernel, masked_zero, nonzero_kernel
 from tensorrt_lite._C.ops.indexing.masks import argwhere, masked_fill, masked_fill_, nonzero
 from tensorrt_lite._C.ops.indexing.rows cimport (
-    NOT_SKIPPED, add_dim, bags_of_ends, begin_write, check_apart, clone_of, dimension_rows, finish_write, first_bad, flat_offsets, flat_rows, gather_from, index64, index64_expanded, index_at,
+    NOT_SKIPPED, add_dim, bags_of_ends, begin_write, check_apart, clone_of, copy_in_order, dimension_rows, empty_in_order, finish_write, first_bad, flat_offsets, flat_rows, gather_from, index64, index64_expanded, index_at,
     number_beside, one_dimensional, scalar_value, scatter_to, span_of, take_flat, vector_index, vector_offsets, without_repeats, write_lines)
 from tensorrt_lite._C.ops.memory cimport memory_of
 from tensorrt_lite._C.steps.indexing cimport PUT_ADD, PUT_MAX, PUT_MIN, PUT_MUL, PUT_SET, RowArgs, SearchArgs, run_bag_gradient, run_bag_sums, run_embed, run_offsets, run_one_hot, run_search
@@ -110,13 +110,6 @@ cdef TensorBase index_copy_kernel(TensorBase self, int64_t dim, TensorBase index
     r = begin_write("index_copy", self, out, mode)
     put_along("index_copy_", r, d, i64, source, PUT_SET, True, IndexError)
     return finish_write("index_copy", r, out, mode)
-
-
-cdef TensorBase copy_in_order(TensorBase self):
-    """A copy with the order of dimensions in memory that self has."""
-    cdef TensorBase r = empty_like_tensor(self, self.dtype)
-    copy_elements(r, self)
-    return r
 
 
 cdef TensorBase index_fill_kernel(TensorBase self, int64_t dim, TensorBase index, object value, TensorBase out, int mode):
@@ -724,16 +717,11 @@ cdef int index_rows(RowArgs* r, TensorBase self, list indices, IndexShape* s, Te
 cdef TensorBase index_result(TensorBase self, list indices, IndexShape* s):
     """An empty result. Its dimensions that are not indexed have the order in memory that they have in self."""
     cdef int64_t source[MAX_DIMS]
-    cdef int64_t strides[MAX_DIMS]
-    cdef int order[MAX_DIMS]
-    cdef int64_t n = 1
-    cdef int d, j = 0, i, k
-    cdef bint descending = True
+    cdef int d, j = 0
     if self.contiguous:
         return empty_tensor(s.ndim, s.result, self.dtype, place_of(self))
     for d in range(s.ndim):
         source[d] = 0             # of indexed dimensions, which keep their place
-        order[d] = d
     for d in range(self.ndim):
         if j == s.before:
             j += s.n
@@ -741,22 +729,7 @@ cdef TensorBase index_result(TensorBase self, list indices, IndexShape* s):
             continue
         source[j] = self.strides[d] if self.sizes[d] > 1 else 0
         j += 1
-    for i in range(1, s.ndim):
-        k = i
-        for j in range(i - 1, -1, -1):
-            if source[order[j]] == 0 or source[order[k]] == 0:
-                continue
-            if source[order[j]] >= source[order[k]]:
-                break
-            order[j], order[k] = order[k], order[j]
-            k = j
-            descending = False
-    if descending:
-        return empty_tensor(s.ndim, s.result, self.dtype, place_of(self))
-    for i in range(s.ndim - 1, -1, -1):
-        strides[order[i]] = n
-        n *= max(s.result[order[i]], <int64_t>1)
-    return empty_strided_tensor(s.ndim, s.result, strides, self.dtype, place_of(self))
+    return empty_in_order(s.ndim, s.result, source, self.dtype, place_of(self))
 
 
 cdef TensorBase index_kernel(TensorBase self, list indices):

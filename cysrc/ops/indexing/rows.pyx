@@ -6,7 +6,8 @@ from tensorrt_lite._C.core.args cimport is_number, to_scalar
 from tensorrt_lite._C.core.dispatch cimport INPLACE, OUT, attach
 from tensorrt_lite._C.core.dtype cimport CAT_COMPLEX, I32, I64, ITEM_SIZE, Scalar, category
 from tensorrt_lite._C.core.iterator cimport cast_to, check_internal_overlap, check_no_overlap, contiguous_of, copy_elements, fill_elements
-from tensorrt_lite._C.core.tensor cimport K_CPU, K_PYTHON, K_WRAPPED, MAX_DIMS, TensorBase, empty_tensor, make_view, number_tensor, place_of, shape_text
+from tensorrt_lite._C.core.tensor cimport (
+    K_CPU, K_PYTHON, K_WRAPPED, MAX_DIMS, TensorBase, empty_like_tensor, empty_strided_tensor, empty_tensor, make_view, number_tensor, place_of, shape_text)
 from tensorrt_lite._C.core.text cimport dtype_text
 from tensorrt_lite._C.steps.indexing cimport LineArgs, PUT_SET, RowArgs
 from tensorrt_lite._C.ops.support cimport check_number, write_to_out
@@ -220,6 +221,34 @@ cdef TensorBase clone_of(TensorBase t):
     cdef TensorBase r = empty_tensor(t.ndim, t.sizes, t.dtype, place_of(t))
     copy_elements(r, t)
     return r
+
+
+cdef TensorBase copy_in_order(TensorBase t):
+    """A copy with the order of dimensions in memory that t has."""
+    cdef TensorBase r = empty_like_tensor(t, t.dtype)
+    copy_elements(r, t)
+    return r
+
+
+cdef TensorBase empty_in_order(int ndim, const int64_t* sizes, const int64_t* source, int dtype, int place):
+    """An empty tensor without gaps whose dimensions have the order of the strides `source`; those of 0 keep their place."""
+    cdef int64_t strides[MAX_DIMS]
+    cdef int order[MAX_DIMS]
+    cdef int64_t n = 1
+    cdef int i, j, k
+    for i in range(ndim):
+        order[i] = k = i
+        for j in range(i - 1, -1, -1):
+            if source[order[j]] == 0 or source[order[k]] == 0:
+                continue
+            if source[order[j]] >= source[order[k]]:
+                break
+            order[j], order[k] = order[k], order[j]
+            k = j
+    for i in range(ndim - 1, -1, -1):
+        strides[order[i]] = n
+        n *= max(sizes[order[i]], <int64_t>1)
+    return empty_strided_tensor(ndim, sizes, strides, dtype, place)
 
 
 cdef TensorBase scalar_value(TensorBase self, object value, str name):
