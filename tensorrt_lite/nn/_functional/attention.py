@@ -208,7 +208,7 @@ def multi_head_attention_forward(
     else:
         if attn_mask is not None:
             single = attn_mask.size(0) == 1 and attn_mask.dim() == 3
-            attn_mask = attn_mask.unsqueeze(0) if single else attn_mask.view(batch, num_heads, length, source)
+            attn_mask = attn_mask.unsqueeze(0) if single else attn_mask.view(batch, num_heads, attn_mask.size(1), source)  # 1, or length
         output = _ops.scaled_dot_product_attention(
             q.view(batch, num_heads, length, head_dim),
             k.view(batch, num_heads, source, head_dim),
