@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import inspect
 import re
 
 import pytest
@@ -27,6 +28,20 @@ def test_a_class_shows_an_example_of_its_own(name: str) -> None:
     assert examples[0].source == IMPORT and 2 <= len(examples) <= 5
     assert any(re.search(rf"\btrt\.nn\.{name}\b", example.source) for example in examples)
     assert any(example.want for example in examples)
+
+
+@pytest.mark.parametrize("name", [name for name in CLASSES if not name.startswith("Lazy") and name not in ("Module", "Sequential", "Container")])
+def test_a_class_lists_its_parameters(name: str) -> None:
+    _, _, listed = inspect.cleandoc(getattr(trt.nn, name).__doc__).partition("Parameters:\n")
+    listed = re.sub(r"\n {8}", " ", listed)
+    parameters = inspect.signature(getattr(trt.nn, name)).parameters.values()
+    missing = [p.name for p in parameters if not re.search(rf"^    \**{p.name}(?: \(.*?\))?: \S", listed, re.M)]
+    assert missing == []
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_a_class_says_what_it_does_before_its_shapes(name: str) -> None:
+    assert not getattr(trt.nn, name).__doc__.startswith("input")
 
 
 @pytest.mark.filterwarnings("ignore:nn.Container is deprecated:FutureWarning")

@@ -31,6 +31,9 @@ class _Inplace(TensorModule):
 class ReLU(_Inplace):
     """max(0, x).
 
+    Parameters:
+        inplace (bool, default False): whether the input is overwritten with the result
+
     >>> import tensorrt_lite as trt
     >>> x = trt.tensor([-1.0, 0.0, 2.0])
     >>> trt.nn.ReLU()(x)
@@ -46,6 +49,9 @@ class ReLU(_Inplace):
 class SELU(_Inplace):
     """The self-normalising ELU (Klambauer et al. 2017).
 
+    Parameters:
+        inplace (bool, default False): whether the input is overwritten with the result
+
     >>> import tensorrt_lite as trt
     >>> trt.nn.SELU()(trt.tensor([-100.0, -1.0, 0.0, 1.0]))
     tensor([-1.7581, -1.1113,  0.0000,  1.0507])
@@ -57,6 +63,9 @@ class SELU(_Inplace):
 
 class SiLU(_Inplace):
     """x * sigmoid(x).
+
+    Parameters:
+        inplace (bool, default False): whether the input is overwritten with the result
 
     >>> import tensorrt_lite as trt
     >>> trt.nn.SiLU()(trt.tensor([-1.0, 0.0, 1.0]))
@@ -70,6 +79,9 @@ class SiLU(_Inplace):
 class Mish(_Inplace):
     """x * tanh(softplus(x)).
 
+    Parameters:
+        inplace (bool, default False): whether the input is overwritten with the result
+
     >>> import tensorrt_lite as trt
     >>> trt.nn.Mish()(trt.tensor([-1.0, 0.0, 1.0]))
     tensor([-0.3034,  0.0000,  0.8651])
@@ -81,6 +93,9 @@ class Mish(_Inplace):
 
 class Hardswish(_Inplace):
     """x * relu6(x + 3) / 6.
+
+    Parameters:
+        inplace (bool, default False): whether the input is overwritten with the result
 
     >>> import tensorrt_lite as trt
     >>> trt.nn.Hardswish()(trt.tensor([-1.5, 0.0, 1.5, 3.0]))
@@ -97,6 +112,9 @@ class Hardswish(_Inplace):
 class Hardsigmoid(_Inplace):
     """x / 6 + 1 / 2 clamped to [0, 1].
 
+    Parameters:
+        inplace (bool, default False): whether the input is overwritten with the result
+
     >>> import tensorrt_lite as trt
     >>> trt.nn.Hardsigmoid()(trt.tensor([-3.0, 0.0, 1.5, 4.0]))
     tensor([0.0000, 0.5000, 0.7500, 1.0000])
@@ -111,6 +129,11 @@ class Hardsigmoid(_Inplace):
 
 class Threshold(TensorModule):
     """x where x > threshold, else value.
+
+    Parameters:
+        threshold (float): inputs up to it are replaced
+        value (float): the number in their place
+        inplace (bool, default False): whether the input is overwritten with the result
 
     >>> import tensorrt_lite as trt
     >>> trt.nn.Threshold(threshold=1.0, value=-5.0)(trt.tensor([0.5, 1.0, 1.5]))
@@ -134,6 +157,11 @@ class Threshold(TensorModule):
 
 class RReLU(TensorModule):
     """Leaky ReLU whose slope is drawn from U(lower, upper) in training, their mean in evaluation.
+
+    Parameters:
+        lower (float, default 0.125): the smallest slope of negative inputs
+        upper (float, default 0.3333333333333333): the largest slope of negative inputs
+        inplace (bool, default False): whether the input is overwritten with the result
 
     >>> import tensorrt_lite as trt
     >>> rrelu = trt.nn.RReLU(lower=0.25, upper=0.5)
@@ -160,6 +188,13 @@ class RReLU(TensorModule):
 
 class Hardtanh(TensorModule):
     """x clamped to [min_val, max_val].
+
+    Parameters:
+        min_val (float, default -1.0): the smallest value of the result
+        max_val (float, default 1.0): the largest value of the result
+        inplace (bool, default False): whether the input is overwritten with the result
+        min_value (float or None, default None): the older name of min_val
+        max_value (float or None, default None): the older name of max_val
 
     >>> import tensorrt_lite as trt
     >>> trt.nn.Hardtanh()(trt.tensor([-3.0, 0.5, 3.0]))
@@ -202,6 +237,9 @@ class Hardtanh(TensorModule):
 class ReLU6(Hardtanh):
     """min(max(0, x), 6).
 
+    Parameters:
+        inplace (bool, default False): whether the input is overwritten with the result
+
     >>> import tensorrt_lite as trt
     >>> trt.nn.ReLU6()(trt.tensor([-1.0, 3.0, 8.0]))
     tensor([0., 3., 6.])
@@ -229,6 +267,10 @@ class _Alpha(TensorModule):
 class ELU(_Alpha):
     """x where x > 0, else alpha * (exp(x) - 1).
 
+    Parameters:
+        alpha (float, default 1.0): the value that large negative inputs approach is -alpha
+        inplace (bool, default False): whether the input is overwritten with the result
+
     >>> import tensorrt_lite as trt
     >>> trt.nn.ELU(alpha=0.5)(trt.tensor([-100.0, -1.0, 2.0]))
     tensor([-0.5000, -0.3161,  2.0000])
@@ -241,6 +283,10 @@ class ELU(_Alpha):
 class CELU(_Alpha):
     """max(0, x) + min(0, alpha * (exp(x / alpha) - 1)).
 
+    Parameters:
+        alpha (float, default 1.0): the value that large negative inputs approach is -alpha
+        inplace (bool, default False): whether the input is overwritten with the result
+
     >>> import tensorrt_lite as trt
     >>> trt.nn.CELU(alpha=2.0)(trt.tensor([-100.0, -1.0, 2.0]))
     tensor([-2.0000, -0.7869,  2.0000])
@@ -252,6 +298,10 @@ class CELU(_Alpha):
 
 class LeakyReLU(TensorModule):
     """x where x > 0, else negative_slope * x.
+
+    Parameters:
+        negative_slope (float, default 0.01): the slope of negative inputs
+        inplace (bool, default False): whether the input is overwritten with the result
 
     >>> import tensorrt_lite as trt
     >>> trt.nn.LeakyReLU(negative_slope=0.1)(trt.tensor([-2.0, 0.0, 2.0]))
@@ -275,6 +325,10 @@ class LeakyReLU(TensorModule):
 class Sigmoid(TensorModule):
     """1 / (1 + exp(-x)).
 
+    Parameters:
+        *args: anything; not used
+        **kwargs: anything; not used
+
     >>> import tensorrt_lite as trt
     >>> trt.nn.Sigmoid()(trt.tensor([-2.0, 0.0, 2.0]))
     tensor([0.1192, 0.5000, 0.8808])
@@ -286,6 +340,10 @@ class Sigmoid(TensorModule):
 
 class Tanh(TensorModule):
     """tanh(x).
+
+    Parameters:
+        *args: anything; not used
+        **kwargs: anything; not used
 
     >>> import tensorrt_lite as trt
     >>> trt.nn.Tanh()(trt.tensor([-1.0, 0.0, 1.0]))
@@ -299,6 +357,10 @@ class Tanh(TensorModule):
 class LogSigmoid(TensorModule):
     """log(1 / (1 + exp(-x))).
 
+    Parameters:
+        *args: anything; not used
+        **kwargs: anything; not used
+
     >>> import tensorrt_lite as trt
     >>> trt.nn.LogSigmoid()(trt.tensor([-100.0, 0.0, 1.0]))
     tensor([-100.0000,   -0.6931,   -0.3133])
@@ -310,6 +372,10 @@ class LogSigmoid(TensorModule):
 
 class Softsign(TensorModule):
     """x / (1 + |x|).
+
+    Parameters:
+        *args: anything; not used
+        **kwargs: anything; not used
 
     >>> import tensorrt_lite as trt
     >>> trt.nn.Softsign()(trt.tensor([-3.0, 0.0, 1.0]))
@@ -323,6 +389,10 @@ class Softsign(TensorModule):
 class Tanhshrink(TensorModule):
     """x - tanh(x).
 
+    Parameters:
+        *args: anything; not used
+        **kwargs: anything; not used
+
     >>> import tensorrt_lite as trt
     >>> trt.nn.Tanhshrink()(trt.tensor([-1.0, 0.0, 1.0]))
     tensor([-0.2384,  0.0000,  0.2384])
@@ -334,6 +404,9 @@ class Tanhshrink(TensorModule):
 
 class GELU(TensorModule):
     """x * Phi(x), Phi the normal distribution function; approximate="tanh" uses its tanh form.
+
+    Parameters:
+        approximate (str, default 'none'): 'none', or 'tanh' for the approximation by tanh
 
     >>> import tensorrt_lite as trt
     >>> x = trt.tensor([-1.0, 0.0, 1.0])
@@ -359,6 +432,9 @@ class GELU(TensorModule):
 class GLU(TensorModule):
     """a * sigmoid(b) of the two halves of the input along `dim`.
 
+    Parameters:
+        dim (int, default -1): the dimension that is split in two halves
+
     >>> import tensorrt_lite as trt
     >>> trt.nn.GLU(dim=-1)(trt.tensor([[3.0, 4.0, 0.0, 100.0]]))
     tensor([[1.5000, 4.0000]])
@@ -382,6 +458,9 @@ class GLU(TensorModule):
 class Hardshrink(TensorModule):
     """x where |x| > lambd, else 0.
 
+    Parameters:
+        lambd (float, default 0.5): values within [-lambd, lambd] become 0
+
     >>> import tensorrt_lite as trt
     >>> trt.nn.Hardshrink(lambd=1.0)(trt.tensor([-2.0, 0.5, 3.0]))
     tensor([-2.,  0.,  3.])
@@ -403,6 +482,9 @@ class Hardshrink(TensorModule):
 class Softshrink(TensorModule):
     """x moved towards zero by lambd.
 
+    Parameters:
+        lambd (float, default 0.5): how far values move to 0; those within [-lambd, lambd] become 0
+
     >>> import tensorrt_lite as trt
     >>> trt.nn.Softshrink(lambd=1.0)(trt.tensor([-2.0, 0.5, 3.0]))
     tensor([-1.,  0.,  2.])
@@ -423,6 +505,10 @@ class Softshrink(TensorModule):
 
 class Softplus(TensorModule):
     """log(1 + exp(beta * x)) / beta, the identity where beta * x > threshold.
+
+    Parameters:
+        beta (float, default 1.0): the sharpness; the greater it is, the nearer is the result to ReLU
+        threshold (float, default 20.0): above threshold / beta the result is the input
 
     >>> import tensorrt_lite as trt
     >>> trt.nn.Softplus()(trt.tensor([-1.0, 0.0, 1.0]))
@@ -447,6 +533,12 @@ class Softplus(TensorModule):
 
 class PReLU(TensorModule):
     """x where x > 0, else weight * x; weight: (1) or (C), learned.
+
+    Parameters:
+        num_parameters (int, default 1): 1, or the number of channels
+        init (float, default 0.25): the first slope
+        device (device or None, default None): where the parameters are; None is the default device
+        dtype (dtype or None, default None): the type of the parameters; None is the default
 
     >>> import tensorrt_lite as trt
     >>> prelu = trt.nn.PReLU(num_parameters=2, init=0.5)  # a slope for each of two channels
@@ -479,6 +571,9 @@ class PReLU(TensorModule):
 class Softmax(TensorModule):
     """exp(x) / sum(exp(x)) along `dim`.
 
+    Parameters:
+        dim (int or None, default None): the dimension along which the result sums to 1
+
     >>> import tensorrt_lite as trt
     >>> logits = trt.tensor([[1.0, 2.0, 5.0], [1.0, 1.0, 2.0]]).log()
     >>> trt.nn.Softmax(dim=1)(logits)
@@ -502,6 +597,9 @@ class Softmax(TensorModule):
 class Softmin(TensorModule):
     """Softmax of -x along `dim`.
 
+    Parameters:
+        dim (int or None, default None): the dimension along which the result sums to 1
+
     >>> import tensorrt_lite as trt
     >>> trt.nn.Softmin(dim=-1)(-trt.tensor([1.0, 2.0, 5.0]).log())
     tensor([0.1250, 0.2500, 0.6250])
@@ -522,6 +620,9 @@ class Softmin(TensorModule):
 
 class LogSoftmax(TensorModule):
     """log of Softmax along `dim`.
+
+    Parameters:
+        dim (int or None, default None): the dimension along which exp(result) sums to 1
 
     >>> import tensorrt_lite as trt
     >>> log_probs = trt.nn.LogSoftmax(dim=-1)(trt.tensor([1.0, 2.0, 5.0]).log())
@@ -545,6 +646,10 @@ class LogSoftmax(TensorModule):
 class Softmax2d(TensorModule):
     """Softmax over the channels of input (N, C, H, W) or (C, H, W).
 
+    Parameters:
+        *args: anything; not used
+        **kwargs: anything; not used
+
     >>> import tensorrt_lite as trt
     >>> scores = trt.randn(1, 3, 4, 4)  # three classes for each pixel
     >>> trt.allclose(trt.nn.Softmax2d()(scores).sum(dim=1), trt.ones(1, 4, 4))
@@ -558,8 +663,23 @@ class Softmax2d(TensorModule):
 
 
 class MultiheadAttention(Module):
-    """Attention (Vaswani et al. 2017). query: (L, N, E), key: (S, N, kdim), value: (S, N, vdim); N first with
-    batch_first; without N for one sample. Returns (output like query, weights (N, L, S) or None).
+    """Lets each query attend to keys and takes the mean of their values, in several heads (Vaswani et al. 2017).
+
+    query: (L, N, E), key: (S, N, kdim), value: (S, N, vdim); N first with batch_first; without N for one sample.
+    Returns (output like query, weights (N, L, S) or None).
+
+    Parameters:
+        embed_dim (int): E, the number of features
+        num_heads (int): how many heads; divides embed_dim
+        dropout (float, default 0.0): the probability that an attention weight is dropped in training
+        bias (bool, default True): whether the projections have biases
+        add_bias_kv (bool, default False): whether a learned key and value are added to the others
+        add_zero_attn (bool, default False): whether a key and a value of zeros are added
+        kdim (int or None, default None): the number of features of the key; None is embed_dim
+        vdim (int or None, default None): the number of features of the value; None is embed_dim
+        batch_first (bool, default False): whether the batch is the first dimension, not the second
+        device (device or None, default None): where the parameters are; None is the default device
+        dtype (dtype or None, default None): the type of the parameters; None is the default
 
     >>> import tensorrt_lite as trt
     >>> attention = trt.nn.MultiheadAttention(embed_dim=8, num_heads=2, batch_first=True)

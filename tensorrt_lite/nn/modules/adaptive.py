@@ -21,6 +21,15 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     Labels are sorted by frequency, most frequent first; `cutoffs` are the first labels of the clusters.
     input: (N, in_features) or (in_features), target: (N) or (); returns (output (N), loss).
 
+    Parameters:
+        in_features (int): the number of features of the input
+        n_classes (int): how many classes
+        cutoffs (sequence of ints): the first class of each cluster but the head
+        div_value (float, default 4.0): each cluster's width is the one before divided by it
+        head_bias (bool, default False): whether the head has a bias
+        device (device or None, default None): where the parameters are; None is the default device
+        dtype (dtype or None, default None): the type of the parameters; None is the default
+
     >>> import tensorrt_lite as trt
     >>> head = trt.nn.AdaptiveLogSoftmaxWithLoss(in_features=16, n_classes=100, cutoffs=[10, 40])
     >>> hidden, labels = trt.randn(5, 16), trt.tensor([3, 12, 0, 99, 41])

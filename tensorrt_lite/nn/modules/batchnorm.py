@@ -127,7 +127,21 @@ own_init(_BatchNorm)
 
 
 class BatchNorm1d(_BatchNorm):
-    """input: (N, C) or (N, C, L); each channel normalised over batch and length.
+    """Normalises each channel to mean 0 and variance 1 over batch and length, then scales it by weight and adds bias.
+
+    input: (N, C) or (N, C, L), output: the same shape, weight and bias: (C). Training uses the statistics of the batch, evaluation the running ones.
+
+    Parameters:
+        num_features (int): C, the number of channels
+        eps (float, default 1e-05): added to the variance
+        momentum (float or None, default 0.1): how fast running averages follow, from 0 to 1; None is the mean of all
+            batches
+        affine (bool, default True): whether each channel has a weight and a bias, which are learned
+        track_running_stats (bool, default True): whether there are running averages of mean and variance, which
+            evaluation uses
+        device (device or None, default None): where the parameters are; None is the default device
+        dtype (dtype or None, default None): the type of the parameters; None is the default
+        bias (bool, default True): whether there is a bias beside the weight
 
     >>> import tensorrt_lite as trt
     >>> norm = trt.nn.BatchNorm1d(2, affine=False)
@@ -146,7 +160,21 @@ class BatchNorm1d(_BatchNorm):
 
 
 class BatchNorm2d(_BatchNorm):
-    """input: (N, C, H, W); each channel normalised over batch and plane.
+    """Normalises each channel to mean 0 and variance 1 over batch and plane, then scales it by weight and adds bias.
+
+    input: (N, C, H, W), output: the same shape, weight and bias: (C). Training uses the statistics of the batch, evaluation the running ones.
+
+    Parameters:
+        num_features (int): C, the number of channels
+        eps (float, default 1e-05): added to the variance
+        momentum (float or None, default 0.1): how fast running averages follow, from 0 to 1; None is the mean of all
+            batches
+        affine (bool, default True): whether each channel has a weight and a bias, which are learned
+        track_running_stats (bool, default True): whether there are running averages of mean and variance, which
+            evaluation uses
+        device (device or None, default None): where the parameters are; None is the default device
+        dtype (dtype or None, default None): the type of the parameters; None is the default
+        bias (bool, default True): whether there is a bias beside the weight
 
     >>> import tensorrt_lite as trt
     >>> norm = trt.nn.BatchNorm2d(num_features=3)
@@ -163,7 +191,21 @@ class BatchNorm2d(_BatchNorm):
 
 
 class BatchNorm3d(_BatchNorm):
-    """input: (N, C, D, H, W); each channel normalised over batch and volume.
+    """Normalises each channel to mean 0 and variance 1 over batch and volume, then scales it by weight and adds bias.
+
+    input: (N, C, D, H, W), output: the same shape, weight and bias: (C). Training uses the statistics of the batch, evaluation the running ones.
+
+    Parameters:
+        num_features (int): C, the number of channels
+        eps (float, default 1e-05): added to the variance
+        momentum (float or None, default 0.1): how fast running averages follow, from 0 to 1; None is the mean of all
+            batches
+        affine (bool, default True): whether each channel has a weight and a bias, which are learned
+        track_running_stats (bool, default True): whether there are running averages of mean and variance, which
+            evaluation uses
+        device (device or None, default None): where the parameters are; None is the default device
+        dtype (dtype or None, default None): the type of the parameters; None is the default
+        bias (bool, default True): whether there is a bias beside the weight
 
     >>> import tensorrt_lite as trt
     >>> norm = trt.nn.BatchNorm3d(2, affine=False)
@@ -179,9 +221,22 @@ class BatchNorm3d(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """input: (N, C, *). The statistics are those of one process: where several train together, each normalises by its own batch, since there are no process groups.
+    """Normalises each channel to mean 0 and variance 1, as BatchNorm1d to BatchNorm3d. input: (N, C, *), output: the same shape.
 
-    process_group: kept, and not used.
+    The statistics are those of one process: where several train together, each normalises by its own batch, since there are no process groups.
+
+    Parameters:
+        num_features (int): C, the number of channels
+        eps (float, default 1e-05): added to the variance
+        momentum (float or None, default 0.1): how fast running averages follow, from 0 to 1; None is the mean of all
+            batches
+        affine (bool, default True): whether each channel has a weight and a bias, which are learned
+        track_running_stats (bool, default True): whether there are running averages of mean and variance, which
+            evaluation uses
+        process_group (default None): not used
+        device (device or None, default None): where the parameters are; None is the default device
+        dtype (dtype or None, default None): the type of the parameters; None is the default
+        bias (bool, default True): whether there is a bias beside the weight
 
     >>> import tensorrt_lite as trt
     >>> model = trt.nn.Sequential(trt.nn.Linear(4, 2), trt.nn.BatchNorm1d(2))

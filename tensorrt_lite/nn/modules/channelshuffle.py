@@ -11,6 +11,9 @@ from ._typed import TensorModule
 class ChannelShuffle(TensorModule):
     """Interleaves groups of channels: input (N, C, *).
 
+    Parameters:
+        groups (int): how many groups the channels are split into
+
     >>> import tensorrt_lite as trt
     >>> x = trt.arange(6.0).reshape(1, 6, 1)
     >>> trt.nn.ChannelShuffle(groups=2)(x).flatten()

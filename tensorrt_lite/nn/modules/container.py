@@ -197,6 +197,9 @@ class Sequential(_Numbered):
 class ModuleList(_Numbered):
     """A list of modules that are registered as children.
 
+    Parameters:
+        modules (iterable of Modules or None, default None): the modules
+
     >>> import tensorrt_lite as trt
     >>> layers = trt.nn.ModuleList(trt.nn.Linear(4, 4) for _ in range(3))
     >>> x = trt.randn(2, 4)
@@ -272,6 +275,9 @@ class ModuleList(_Numbered):
 
 class ModuleDict(Module):
     """A dictionary of modules that are registered as children, in insertion order.
+
+    Parameters:
+        modules (dict, sequence of pairs or None, default None): modules by name
 
     >>> import tensorrt_lite as trt
     >>> heads = trt.nn.ModuleDict({"label": trt.nn.Linear(8, 3), "box": trt.nn.Linear(8, 4)})
@@ -360,6 +366,9 @@ def _describe(value: Any) -> str:
 class ParameterList(Module):
     """A list of parameters (tensors become parameters) and of other values.
 
+    Parameters:
+        values (iterable or None, default None): the parameters
+
     >>> import tensorrt_lite as trt
     >>> scales = trt.nn.ParameterList([trt.ones(2), trt.zeros(3)])
     >>> len(scales), type(scales[0]).__name__
@@ -426,6 +435,9 @@ class ParameterList(Module):
 
 class ParameterDict(Module):
     """A dictionary of parameters (tensors become parameters) and of other values, in insertion order.
+
+    Parameters:
+        parameters (dict, sequence of pairs or None, default None): parameters by name
 
     >>> import tensorrt_lite as trt
     >>> weights = trt.nn.ParameterDict({"left": trt.ones(2), "right": trt.zeros(2, 3)})

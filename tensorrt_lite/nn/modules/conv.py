@@ -166,7 +166,24 @@ class _Conv(_ConvNd):
 
 
 class Conv1d(_Conv):
-    """input: (N, C_in, L) or (C_in, L), output: (N, C_out, L_out), weight: (C_out, C_in / groups, k).
+    """Slides filters over the input: a convolution, or more exactly a cross-correlation.
+
+    input: (N, C_in, L) or (C_in, L), output: (N, C_out, L'), weight: (C_out, C_in / groups, k), bias: (C_out).
+    L' = ((L + 2 padding - dilation (kernel_size - 1) - 1) / stride) + 1, rounded down.
+
+    Parameters:
+        in_channels (int): the number of channels of the input
+        out_channels (int): the number of channels of the result
+        kernel_size (int or tuple of ints): the size of the filters
+        stride (int or tuple of ints, default 1): how far the filter moves each time
+        padding (int, tuple of ints or str, default 0): how much is added at both ends of each spatial dimension;
+            'valid' for none, or 'same' for a result of the input's size
+        dilation (int or tuple of ints, default 1): the distance between the elements of a filter
+        groups (int, default 1): how many groups the channels are split into; divides both numbers of channels
+        bias (bool, default True): whether there is a bias, which is learned
+        padding_mode (str, default 'zeros'): what is added: 'zeros', 'reflect', 'replicate' or 'circular'
+        device (device or None, default None): where the parameters are; None is the default device
+        dtype (dtype or None, default None): the type of the parameters; None is the default
 
     >>> import tensorrt_lite as trt
     >>> trt.nn.Conv1d(4, 8, kernel_size=3, padding=1)(trt.randn(2, 4, 20)).shape
@@ -183,7 +200,24 @@ class Conv1d(_Conv):
 
 
 class Conv2d(_Conv):
-    """input: (N, C_in, H, W) or (C_in, H, W), weight: (C_out, C_in / groups, kH, kW).
+    """Slides filters over the input: a convolution, or more exactly a cross-correlation.
+
+    input: (N, C_in, H, W) or (C_in, H, W), output: (N, C_out, H', W'), weight: (C_out, C_in / groups, kH, kW), bias: (C_out).
+    H' = ((H + 2 padding - dilation (kernel_size - 1) - 1) / stride) + 1, rounded down.
+
+    Parameters:
+        in_channels (int): the number of channels of the input
+        out_channels (int): the number of channels of the result
+        kernel_size (int or tuple of ints): the size of the filters
+        stride (int or tuple of ints, default 1): how far the filter moves each time
+        padding (int, tuple of ints or str, default 0): how much is added at both ends of each spatial dimension;
+            'valid' for none, or 'same' for a result of the input's size
+        dilation (int or tuple of ints, default 1): the distance between the elements of a filter
+        groups (int, default 1): how many groups the channels are split into; divides both numbers of channels
+        bias (bool, default True): whether there is a bias, which is learned
+        padding_mode (str, default 'zeros'): what is added: 'zeros', 'reflect', 'replicate' or 'circular'
+        device (device or None, default None): where the parameters are; None is the default device
+        dtype (dtype or None, default None): the type of the parameters; None is the default
 
     >>> import tensorrt_lite as trt
     >>> conv = trt.nn.Conv2d(3, 6, kernel_size=3, stride=2, padding=1)
@@ -202,7 +236,24 @@ class Conv2d(_Conv):
 
 
 class Conv3d(_Conv):
-    """input: (N, C_in, D, H, W) or (C_in, D, H, W), output: (N, C_out, D_out, H_out, W_out).
+    """Slides filters over the input: a convolution, or more exactly a cross-correlation.
+
+    input: (N, C_in, D, H, W) or (C_in, D, H, W), output: (N, C_out, D', H', W'), weight: (C_out, C_in / groups, kD, kH, kW), bias: (C_out).
+    D' = ((D + 2 padding - dilation (kernel_size - 1) - 1) / stride) + 1, rounded down.
+
+    Parameters:
+        in_channels (int): the number of channels of the input
+        out_channels (int): the number of channels of the result
+        kernel_size (int or tuple of ints): the size of the filters
+        stride (int or tuple of ints, default 1): how far the filter moves each time
+        padding (int, tuple of ints or str, default 0): how much is added at both ends of each spatial dimension;
+            'valid' for none, or 'same' for a result of the input's size
+        dilation (int or tuple of ints, default 1): the distance between the elements of a filter
+        groups (int, default 1): how many groups the channels are split into; divides both numbers of channels
+        bias (bool, default True): whether there is a bias, which is learned
+        padding_mode (str, default 'zeros'): what is added: 'zeros', 'reflect', 'replicate' or 'circular'
+        device (device or None, default None): where the parameters are; None is the default device
+        dtype (dtype or None, default None): the type of the parameters; None is the default
 
     >>> import tensorrt_lite as trt
     >>> conv = trt.nn.Conv3d(1, 4, kernel_size=(1, 3, 3), padding=(0, 1, 1))  # each frame by itself
@@ -297,7 +348,26 @@ class _ConvTransposeNd(_ConvNd):
 
 
 class ConvTranspose1d(_ConvTransposeNd):
-    """input: (N, C_in, L) or (C_in, L), output: (N, C_out, L_out).
+    """Goes from the result of a convolution back to its input's shape: the gradient of a Conv1d, used to enlarge.
+
+    input: (N, C_in, L) or (C_in, L), output: (N, C_out, L'), weight: (C_in, C_out / groups, k), bias: (C_out).
+    L' = (L - 1) stride - 2 padding + dilation (kernel_size - 1) + output_padding + 1.
+
+    Parameters:
+        in_channels (int): the number of channels of the input
+        out_channels (int): the number of channels of the result
+        kernel_size (int or tuple of ints): the size of the filters
+        stride (int or tuple of ints, default 1): how far the filter moves each time
+        padding (int or tuple of ints, default 0): how much is cut from both ends of each spatial dimension of the
+            result, less dilation (kernel_size - 1)
+        output_padding (int or tuple of ints, default 0): what is added to the size of the result at one end of each
+            dimension
+        groups (int, default 1): how many groups the channels are split into; divides both numbers of channels
+        bias (bool, default True): whether there is a bias, which is learned
+        dilation (int or tuple of ints, default 1): the distance between the elements of a filter
+        padding_mode (str, default 'zeros'): what is added: 'zeros', 'reflect', 'replicate' or 'circular'
+        device (device or None, default None): where the parameters are; None is the default device
+        dtype (dtype or None, default None): the type of the parameters; None is the default
 
     >>> import tensorrt_lite as trt
     >>> up = trt.nn.ConvTranspose1d(4, 2, kernel_size=4, stride=2, padding=1)  # twice the length
@@ -315,7 +385,26 @@ class ConvTranspose1d(_ConvTransposeNd):
 
 
 class ConvTranspose2d(_ConvTransposeNd):
-    """input: (N, C_in, H, W) or (C_in, H, W), output: (N, C_out, H_out, W_out).
+    """Goes from the result of a convolution back to its input's shape: the gradient of a Conv2d, used to enlarge.
+
+    input: (N, C_in, H, W) or (C_in, H, W), output: (N, C_out, H', W'), weight: (C_in, C_out / groups, kH, kW), bias: (C_out).
+    H' = (H - 1) stride - 2 padding + dilation (kernel_size - 1) + output_padding + 1.
+
+    Parameters:
+        in_channels (int): the number of channels of the input
+        out_channels (int): the number of channels of the result
+        kernel_size (int or tuple of ints): the size of the filters
+        stride (int or tuple of ints, default 1): how far the filter moves each time
+        padding (int or tuple of ints, default 0): how much is cut from both ends of each spatial dimension of the
+            result, less dilation (kernel_size - 1)
+        output_padding (int or tuple of ints, default 0): what is added to the size of the result at one end of each
+            dimension
+        groups (int, default 1): how many groups the channels are split into; divides both numbers of channels
+        bias (bool, default True): whether there is a bias, which is learned
+        dilation (int or tuple of ints, default 1): the distance between the elements of a filter
+        padding_mode (str, default 'zeros'): what is added: 'zeros', 'reflect', 'replicate' or 'circular'
+        device (device or None, default None): where the parameters are; None is the default device
+        dtype (dtype or None, default None): the type of the parameters; None is the default
 
     >>> import tensorrt_lite as trt
     >>> x = trt.randn(1, 3, 12, 12)
@@ -335,7 +424,26 @@ class ConvTranspose2d(_ConvTransposeNd):
 
 
 class ConvTranspose3d(_ConvTransposeNd):
-    """input: (N, C_in, D, H, W) or (C_in, D, H, W), output: (N, C_out, D_out, H_out, W_out).
+    """Goes from the result of a convolution back to its input's shape: the gradient of a Conv3d, used to enlarge.
+
+    input: (N, C_in, D, H, W) or (C_in, D, H, W), output: (N, C_out, D', H', W'), weight: (C_in, C_out / groups, kD, kH, kW), bias: (C_out).
+    D' = (D - 1) stride - 2 padding + dilation (kernel_size - 1) + output_padding + 1.
+
+    Parameters:
+        in_channels (int): the number of channels of the input
+        out_channels (int): the number of channels of the result
+        kernel_size (int or tuple of ints): the size of the filters
+        stride (int or tuple of ints, default 1): how far the filter moves each time
+        padding (int or tuple of ints, default 0): how much is cut from both ends of each spatial dimension of the
+            result, less dilation (kernel_size - 1)
+        output_padding (int or tuple of ints, default 0): what is added to the size of the result at one end of each
+            dimension
+        groups (int, default 1): how many groups the channels are split into; divides both numbers of channels
+        bias (bool, default True): whether there is a bias, which is learned
+        dilation (int or tuple of ints, default 1): the distance between the elements of a filter
+        padding_mode (str, default 'zeros'): what is added: 'zeros', 'reflect', 'replicate' or 'circular'
+        device (device or None, default None): where the parameters are; None is the default device
+        dtype (dtype or None, default None): the type of the parameters; None is the default
 
     >>> import tensorrt_lite as trt
     >>> up = trt.nn.ConvTranspose3d(4, 2, kernel_size=2, stride=2)

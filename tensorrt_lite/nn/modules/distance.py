@@ -11,6 +11,11 @@ from ._typed import TensorModule
 class PairwiseDistance(TensorModule):
     """The p-norm of x1 - x2 over the last dimension; x1, x2: (N, D) or (D).
 
+    Parameters:
+        p (float, default 2.0): the exponent of the norm
+        eps (float, default 1e-06): added to each difference
+        keepdim (bool, default False): whether the last dimension stays, with size 1
+
     >>> import tensorrt_lite as trt
     >>> x, y = trt.tensor([[0.0, 0.0], [1.0, 1.0]]), trt.tensor([[3.0, 4.0], [1.0, 2.0]])
     >>> trt.nn.PairwiseDistance()(x, y)
@@ -33,6 +38,10 @@ class PairwiseDistance(TensorModule):
 
 class CosineSimilarity(TensorModule):
     """The cosine of the angle between x1 and x2 along `dim`.
+
+    Parameters:
+        dim (int, default 1): the dimension of the vectors
+        eps (float, default 1e-08): the smallest product of norms that is divided by
 
     >>> import tensorrt_lite as trt
     >>> x, y = trt.tensor([[1.0, 0.0], [3.0, 4.0]]), trt.tensor([[0.0, 2.0], [4.0, 3.0]])

@@ -23,7 +23,11 @@ class _DropoutNd(TensorModule):
 
 
 class Dropout(_DropoutNd):
-    """Zeroes each element with probability p and scales the rest by 1 / (1 - p).
+    """Zeroes each element with probability p in training, and scales the rest by 1 / (1 - p). input, output: (*).
+
+    Parameters:
+        p (float, default 0.5): the probability that an element becomes zero
+        inplace (bool, default False): whether the input is overwritten with the result
 
     >>> import tensorrt_lite as trt
     >>> dropout = trt.nn.Dropout(p=0.75)
@@ -40,6 +44,10 @@ class Dropout(_DropoutNd):
 class Dropout1d(_DropoutNd):
     """Zeroes whole channels of input (N, C, L) or (C, L).
 
+    Parameters:
+        p (float, default 0.5): the probability that a channel becomes zero
+        inplace (bool, default False): whether the input is overwritten with the result
+
     >>> import tensorrt_lite as trt
     >>> y = trt.nn.Dropout1d(p=0.5)(trt.ones(100, 10, 4))
     >>> y.unique(), bool((y == y[..., :1]).all())
@@ -52,6 +60,10 @@ class Dropout1d(_DropoutNd):
 
 class Dropout2d(_DropoutNd):
     """Zeroes whole channels of input (N, C, H, W).
+
+    Parameters:
+        p (float, default 0.5): the probability that a channel becomes zero
+        inplace (bool, default False): whether the input is overwritten with the result
 
     >>> import tensorrt_lite as trt
     >>> y = trt.nn.Dropout2d(p=0.5)(trt.ones(100, 10, 2, 2))
@@ -66,6 +78,10 @@ class Dropout2d(_DropoutNd):
 class Dropout3d(_DropoutNd):
     """Zeroes whole channels of input (N, C, D, H, W) or (C, D, H, W).
 
+    Parameters:
+        p (float, default 0.5): the probability that a channel becomes zero
+        inplace (bool, default False): whether the input is overwritten with the result
+
     >>> import tensorrt_lite as trt
     >>> y = trt.nn.Dropout3d(p=0.5)(trt.ones(100, 10, 2, 2, 2))
     >>> y.sum(dim=(2, 3, 4)).unique()  # eight voxels
@@ -78,6 +94,10 @@ class Dropout3d(_DropoutNd):
 
 class AlphaDropout(_DropoutNd):
     """Dropout that keeps mean and variance of SELU networks.
+
+    Parameters:
+        p (float, default 0.5): the probability that an element becomes zero
+        inplace (bool, default False): whether the input is overwritten with the result
 
     >>> import tensorrt_lite as trt
     >>> dropout = trt.nn.AlphaDropout(p=0.5)
@@ -93,6 +113,10 @@ class AlphaDropout(_DropoutNd):
 
 class FeatureAlphaDropout(_DropoutNd):
     """AlphaDropout of whole channels of input (N, C, *).
+
+    Parameters:
+        p (float, default 0.5): the probability that a channel is dropped
+        inplace (bool, default False): whether the input is overwritten with the result
 
     >>> import tensorrt_lite as trt
     >>> y = trt.nn.FeatureAlphaDropout(p=0.5)(trt.ones(8, 3, 10))

@@ -10,6 +10,10 @@ from ._typed import TensorModule
 class Flatten(TensorModule):
     """Merges the dimensions start_dim to end_dim into one.
 
+    Parameters:
+        start_dim (int, default 1): the first dimension that is merged
+        end_dim (int, default -1): the last dimension that is merged
+
     >>> import tensorrt_lite as trt
     >>> trt.nn.Flatten()(trt.randn(8, 3, 4, 5)).shape
     torch.Size([8, 60])
@@ -33,6 +37,10 @@ class Flatten(TensorModule):
 
 class Unflatten(TensorModule):
     """Splits the dimension `dim` into the sizes `unflattened_size`.
+
+    Parameters:
+        dim (int or str): the dimension
+        unflattened_size (tuple of ints): the sizes in its place; one may be -1
 
     >>> import tensorrt_lite as trt
     >>> trt.nn.Unflatten(1, (3, 4, 5))(trt.randn(8, 60)).shape

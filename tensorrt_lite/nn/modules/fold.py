@@ -11,6 +11,12 @@ from ._typed import TensorModule
 class Unfold(TensorModule):
     """Sliding blocks as columns: input (N, C, H, W), output (N, C * kH * kW, L).
 
+    Parameters:
+        kernel_size (int or tuple of ints): the size of each block
+        dilation (int or tuple of ints, default 1): the distance between the elements of a block
+        padding (int or tuple of ints, default 0): how much is added at both ends of each spatial dimension
+        stride (int or tuple of ints, default 1): the distance between blocks
+
     >>> import tensorrt_lite as trt
     >>> x = trt.arange(9.0).reshape(1, 1, 3, 3)
     >>> trt.nn.Unfold(kernel_size=2)(x)
@@ -38,6 +44,13 @@ class Unfold(TensorModule):
 
 class Fold(TensorModule):
     """Sums columns back into images: input (N, C * kH * kW, L), output (N, C, *output_size).
+
+    Parameters:
+        output_size (int or tuple of ints): the spatial size of the result, (H, W)
+        kernel_size (int or tuple of ints): the size of each block
+        dilation (int or tuple of ints, default 1): the distance between the elements of a block
+        padding (int or tuple of ints, default 0): how much is added at both ends of each spatial dimension
+        stride (int or tuple of ints, default 1): the distance between blocks
 
     >>> import tensorrt_lite as trt
     >>> fold = trt.nn.Fold(output_size=(3, 3), kernel_size=2)

@@ -91,7 +91,20 @@ class _InstanceNorm(_NormBase):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """input: (N, C, L) or (C, L).
+    """Normalises each channel of each sample by itself to mean 0 and variance 1.
+
+    input: (N, C, L) or (C, L), output: the same shape.
+
+    Parameters:
+        num_features (int): C, the number of channels
+        eps (float, default 1e-05): added to the variance
+        momentum (float, default 0.1): how fast running averages follow, from 0 to 1
+        affine (bool, default False): whether each channel has a weight and a bias, which are learned
+        track_running_stats (bool, default False): whether there are running averages of mean and variance, which
+            evaluation uses
+        device (device or None, default None): where the parameters are; None is the default device
+        dtype (dtype or None, default None): the type of the parameters; None is the default
+        bias (bool, default True): whether there is a bias beside the weight
 
     >>> import tensorrt_lite as trt
     >>> x = trt.tensor([[[1.0, 3.0], [10.0, 30.0]]])
@@ -104,7 +117,20 @@ class InstanceNorm1d(_InstanceNorm):
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """input: (N, C, H, W) or (C, H, W).
+    """Normalises each channel of each sample by itself to mean 0 and variance 1.
+
+    input: (N, C, H, W) or (C, H, W), output: the same shape.
+
+    Parameters:
+        num_features (int): C, the number of channels
+        eps (float, default 1e-05): added to the variance
+        momentum (float, default 0.1): how fast running averages follow, from 0 to 1
+        affine (bool, default False): whether each channel has a weight and a bias, which are learned
+        track_running_stats (bool, default False): whether there are running averages of mean and variance, which
+            evaluation uses
+        device (device or None, default None): where the parameters are; None is the default device
+        dtype (dtype or None, default None): the type of the parameters; None is the default
+        bias (bool, default True): whether there is a bias beside the weight
 
     >>> import tensorrt_lite as trt
     >>> norm = trt.nn.InstanceNorm2d(3, affine=True)
@@ -118,7 +144,20 @@ class InstanceNorm2d(_InstanceNorm):
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """input: (N, C, D, H, W) or (C, D, H, W).
+    """Normalises each channel of each sample by itself to mean 0 and variance 1.
+
+    input: (N, C, D, H, W) or (C, D, H, W), output: the same shape.
+
+    Parameters:
+        num_features (int): C, the number of channels
+        eps (float, default 1e-05): added to the variance
+        momentum (float, default 0.1): how fast running averages follow, from 0 to 1
+        affine (bool, default False): whether each channel has a weight and a bias, which are learned
+        track_running_stats (bool, default False): whether there are running averages of mean and variance, which
+            evaluation uses
+        device (device or None, default None): where the parameters are; None is the default device
+        dtype (dtype or None, default None): the type of the parameters; None is the default
+        bias (bool, default True): whether there is a bias beside the weight
 
     >>> import tensorrt_lite as trt
     >>> norm = trt.nn.InstanceNorm3d(3, track_running_stats=True)

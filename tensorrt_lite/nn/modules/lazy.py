@@ -233,7 +233,8 @@ class _LazyInstanceNorm(_LazyNorm):
 
 def _lazy(layer: type[Module], mixin: type, example: str, **attributes: Any) -> Any:
     name = f"Lazy{layer.__name__}"
-    doc = f"{layer.__name__} that takes the size of its first dimension of channels from its first input.\n{example}"
+    taken = "num_features" if "Norm" in name else "in_channels"
+    doc = f"{layer.__name__} that takes {taken} from its first input; the other parameters are those of {layer.__name__}.\n{example}"
     return type(name, (mixin, layer), {"cls_to_become": layer, "__doc__": doc, "__module__": __name__, "__qualname__": name, **attributes})
 
 

@@ -17,6 +17,10 @@ from .module import Module
 class Identity(Module):
     """Returns its input; takes and ignores any arguments.
 
+    Parameters:
+        *args: anything; not used
+        **kwargs: anything; not used
+
     >>> import tensorrt_lite as trt
     >>> model = trt.nn.Sequential(trt.nn.Linear(4, 4), trt.nn.ReLU())
     >>> model[1] = trt.nn.Identity()  # removes the ReLU
@@ -32,7 +36,16 @@ class Identity(Module):
 
 
 class Linear(TensorModule):
-    """y = x W' + b. input: (*, in_features), output: (*, out_features), weight: (out_features, in_features).
+    """Multiplies by a matrix and adds a bias: y = x W' + b.
+
+    input: (*, in_features), output: (*, out_features), weight: (out_features, in_features), bias: (out_features).
+
+    Parameters:
+        in_features (int): the number of features of the input
+        out_features (int): the number of features of the result
+        bias (bool, default True): whether there is a bias, which is learned
+        device (device or None, default None): where the parameters are; None is the default device
+        dtype (dtype or None, default None): the type of the parameters; None is the default
 
     >>> import tensorrt_lite as trt
     >>> layer = trt.nn.Linear(3, 2)
@@ -77,6 +90,14 @@ class Linear(TensorModule):
 
 class Bilinear(TensorModule):
     """y = x1' A x2 + b. inputs: (*, in1_features), (*, in2_features), output: (*, out_features).
+
+    Parameters:
+        in1_features (int): the number of features of the first input
+        in2_features (int): the number of features of the second input
+        out_features (int): the number of features of the result
+        bias (bool, default True): whether there is a bias, which is learned
+        device (device or None, default None): where the parameters are; None is the default device
+        dtype (dtype or None, default None): the type of the parameters; None is the default
 
     >>> import tensorrt_lite as trt
     >>> layer = trt.nn.Bilinear(in1_features=3, in2_features=5, out_features=2)

@@ -32,7 +32,12 @@ class _WeightedLoss(_Loss):
 
 
 class L1Loss(_Loss):
-    """|input - target|.
+    """Takes the mean of the absolute differences: |input - target|; input, target: (*).
+
+    Parameters:
+        size_average (bool or None, default None): deprecated; use reduction
+        reduce (bool or None, default None): deprecated; use reduction
+        reduction (str, default 'mean'): 'mean', 'sum', or 'none' for a loss per element
 
     >>> import tensorrt_lite as trt
     >>> prediction, target = trt.tensor([1.0, 2.0, 5.0]), trt.tensor([1.0, 4.0, 1.0])
@@ -47,7 +52,12 @@ class L1Loss(_Loss):
 
 
 class MSELoss(_Loss):
-    """(input - target) ** 2.
+    """Takes the mean of the squared differences: (input - target) ** 2; input, target: (*).
+
+    Parameters:
+        size_average (bool or None, default None): deprecated; use reduction
+        reduce (bool or None, default None): deprecated; use reduction
+        reduction (str, default 'mean'): 'mean', 'sum', or 'none' for a loss per element
 
     >>> import tensorrt_lite as trt
     >>> prediction, target = trt.tensor([1.0, 2.0]), trt.tensor([1.0, 4.0])
@@ -62,7 +72,16 @@ class MSELoss(_Loss):
 
 
 class NLLLoss(_WeightedLoss):
-    """-weight[target] * input[target]; input: log-probabilities (N, C, *), target: (N, *).
+    """Takes the negative of the log-probability at the target: -weight[target] * input[target].
+
+    input: log-probabilities (N, C, *) or (C), target: classes (N, *) or ().
+
+    Parameters:
+        weight (Tensor or None, default None): the factor of each class's loss, (C); None is 1
+        size_average (bool or None, default None): deprecated; use reduction
+        ignore_index (int, default -100): the class that adds nothing to the loss
+        reduce (bool or None, default None): deprecated; use reduction
+        reduction (str, default 'mean'): 'mean', 'sum', or 'none' for a loss per element
 
     >>> import tensorrt_lite as trt
     >>> log_probs = trt.tensor([[0.5, 0.25, 0.25], [0.1, 0.8, 0.1]]).log()
@@ -92,6 +111,13 @@ class NLLLoss(_WeightedLoss):
 class NLLLoss2d(NLLLoss):
     """The old name of NLLLoss for images.
 
+    Parameters:
+        weight (Tensor or None, default None): the factor of each class's loss, (C); None is 1
+        size_average (bool or None, default None): deprecated; use reduction
+        ignore_index (int, default -100): the class that adds nothing to the loss
+        reduce (bool or None, default None): deprecated; use reduction
+        reduction (str, default 'mean'): 'mean', 'sum', or 'none' for a loss per element
+
     >>> import tensorrt_lite as trt
     >>> log_probs = trt.full((2, 4, 8, 8), 0.25).log()  # four classes
     >>> trt.nn.NLLLoss2d()(log_probs, trt.zeros(2, 8, 8, dtype=trt.long))
@@ -100,7 +126,17 @@ class NLLLoss2d(NLLLoss):
 
 
 class CrossEntropyLoss(_WeightedLoss):
-    """NLLLoss of log_softmax(input); input: (N, C, *), target: class indices (N, *) or probabilities (N, C, *).
+    """Compares logits with classes: the negative logarithm of the softmax at the target.
+
+    input: (N, C, *) or (C), target: classes (N, *) or (), or probabilities of the input's shape.
+
+    Parameters:
+        weight (Tensor or None, default None): the factor of each class's loss, (C); None is 1
+        size_average (bool or None, default None): deprecated; use reduction
+        ignore_index (int, default -100): the class that adds nothing to the loss
+        reduce (bool or None, default None): deprecated; use reduction
+        reduction (str, default 'mean'): 'mean', 'sum', or 'none' for a loss per element
+        label_smoothing (float, default 0.0): the share of the target that is spread over all classes, from 0 to 1
 
     >>> import tensorrt_lite as trt
     >>> logits, classes = trt.tensor([[2.0, 0.0, 0.0], [0.0, 0.0, 0.0]]), trt.tensor([0, 2])
@@ -141,6 +177,12 @@ class CrossEntropyLoss(_WeightedLoss):
 class BCELoss(_WeightedLoss):
     """Binary cross entropy of probabilities; input, target: (*).
 
+    Parameters:
+        weight (Tensor or None, default None): the factor of each element's loss, broadcasts with the target; None is 1
+        size_average (bool or None, default None): deprecated; use reduction
+        reduce (bool or None, default None): deprecated; use reduction
+        reduction (str, default 'mean'): 'mean', 'sum', or 'none' for a loss per element
+
     >>> import tensorrt_lite as trt
     >>> probabilities = trt.tensor([0.5, 0.8, 0.1])
     >>> trt.nn.BCELoss()(probabilities, trt.tensor([1.0, 1.0, 0.0]))
@@ -153,6 +195,13 @@ class BCELoss(_WeightedLoss):
 
 class BCEWithLogitsLoss(_Loss):
     """Binary cross entropy of sigmoid(input); input, target: (*).
+
+    Parameters:
+        weight (Tensor or None, default None): the factor of each element's loss, broadcasts with the target; None is 1
+        size_average (bool or None, default None): deprecated; use reduction
+        reduce (bool or None, default None): deprecated; use reduction
+        reduction (str, default 'mean'): 'mean', 'sum', or 'none' for a loss per element
+        pos_weight (Tensor or None, default None): the factor of the positive examples' loss, by class; None is 1
 
     >>> import tensorrt_lite as trt
     >>> logits, target = trt.tensor([0.0, 3.0, -2.0]), trt.tensor([1.0, 1.0, 0.0])
@@ -183,6 +232,12 @@ class BCEWithLogitsLoss(_Loss):
 class KLDivLoss(_Loss):
     """target * (log(target) - input); input: log-probabilities.
 
+    Parameters:
+        size_average (bool or None, default None): deprecated; use reduction
+        reduce (bool or None, default None): deprecated; use reduction
+        reduction (str, default 'mean'): 'mean', 'sum', 'none', or 'batchmean', the sum divided by the batch
+        log_target (bool, default False): whether the target is given as logarithms
+
     >>> import tensorrt_lite as trt
     >>> log_q = trt.tensor([[0.5, 0.5], [0.9, 0.1]]).log()
     >>> p = trt.tensor([[0.75, 0.25], [0.9, 0.1]])
@@ -208,6 +263,14 @@ class KLDivLoss(_Loss):
 
 class PoissonNLLLoss(_Loss):
     """Negative log-likelihood of a Poisson distribution with (log) rate input.
+
+    Parameters:
+        log_input (bool, default True): whether the input is the logarithm of the rate
+        full (bool, default False): whether the constant part of the loss is added
+        size_average (bool or None, default None): deprecated; use reduction
+        eps (float, default 1e-08): added to the rate inside the logarithm
+        reduce (bool or None, default None): deprecated; use reduction
+        reduction (str, default 'mean'): 'mean', 'sum', or 'none' for a loss per element
 
     >>> import tensorrt_lite as trt
     >>> counts = trt.tensor([1.0, 4.0])
@@ -242,6 +305,11 @@ class PoissonNLLLoss(_Loss):
 class GaussianNLLLoss(_Loss):
     """Negative log-likelihood of a normal distribution with mean input and variance var.
 
+    Parameters:
+        full (bool, default False): whether the constant part of the loss is added
+        eps (float, default 1e-06): the smallest variance
+        reduction (str, default 'mean'): 'mean', 'sum', or 'none' for a loss per element
+
     >>> import tensorrt_lite as trt
     >>> mean, target, var = trt.tensor([0.0, 1.0]), trt.tensor([1.0, 1.0]), trt.tensor([1.0, 4.0])
     >>> trt.nn.GaussianNLLLoss(reduction="none")(mean, target, var)
@@ -262,6 +330,10 @@ class GaussianNLLLoss(_Loss):
 class HuberLoss(_Loss):
     """d ** 2 / 2 where d = |input - target| < delta, else delta * (d - delta / 2).
 
+    Parameters:
+        reduction (str, default 'mean'): 'mean', 'sum', or 'none' for a loss per element
+        delta (float, default 1.0): the difference up to which the loss is quadratic
+
     >>> import tensorrt_lite as trt
     >>> loss = trt.nn.HuberLoss(reduction="none", delta=2.0)
     >>> loss(trt.tensor([0.0, 1.0, 5.0]), trt.zeros(3))
@@ -280,6 +352,12 @@ class HuberLoss(_Loss):
 
 class SmoothL1Loss(_Loss):
     """d ** 2 / (2 beta) where d = |input - target| < beta, else d - beta / 2.
+
+    Parameters:
+        size_average (bool or None, default None): deprecated; use reduction
+        reduce (bool or None, default None): deprecated; use reduction
+        reduction (str, default 'mean'): 'mean', 'sum', or 'none' for a loss per element
+        beta (float, default 1.0): the difference up to which the loss is quadratic
 
     >>> import tensorrt_lite as trt
     >>> loss = trt.nn.SmoothL1Loss(reduction="none", beta=2.0)
@@ -303,6 +381,11 @@ class SmoothL1Loss(_Loss):
 
 class SoftMarginLoss(_Loss):
     """log(1 + exp(-target * input)).
+
+    Parameters:
+        size_average (bool or None, default None): deprecated; use reduction
+        reduce (bool or None, default None): deprecated; use reduction
+        reduction (str, default 'mean'): 'mean', 'sum', or 'none' for a loss per element
 
     >>> import tensorrt_lite as trt
     >>> trt.nn.SoftMarginLoss()(trt.tensor([2.0, -1.0, 0.0]), trt.tensor([1.0, -1.0, 1.0]))
@@ -330,6 +413,12 @@ class _MarginLoss(_Loss):
 class HingeEmbeddingLoss(_MarginLoss):
     """x where target is 1, max(0, margin - x) where it is -1.
 
+    Parameters:
+        margin (float, default 1.0): the distance from which on dissimilar pairs add nothing
+        size_average (bool or None, default None): deprecated; use reduction
+        reduce (bool or None, default None): deprecated; use reduction
+        reduction (str, default 'mean'): 'mean', 'sum', or 'none' for a loss per element
+
     >>> import tensorrt_lite as trt
     >>> distances, same = trt.tensor([0.2, 0.25, 3.0]), trt.tensor([1.0, -1.0, -1.0])
     >>> trt.nn.HingeEmbeddingLoss(reduction="none")(distances, same)
@@ -352,6 +441,12 @@ class HingeEmbeddingLoss(_MarginLoss):
 class MarginRankingLoss(_MarginLoss):
     """max(0, -target * (input1 - input2) + margin).
 
+    Parameters:
+        margin (float, default 0.0): the distance that the loss asks for
+        size_average (bool or None, default None): deprecated; use reduction
+        reduce (bool or None, default None): deprecated; use reduction
+        reduction (str, default 'mean'): 'mean', 'sum', or 'none' for a loss per element
+
     >>> import tensorrt_lite as trt
     >>> first, second = trt.tensor([3.0, 1.0]), trt.tensor([1.0, 2.0])
     >>> first_is_better = trt.tensor([1.0, 1.0])
@@ -366,6 +461,12 @@ class MarginRankingLoss(_MarginLoss):
 class CosineEmbeddingLoss(_MarginLoss):
     """1 - cos(input1, input2) where target is 1, max(0, cos - margin) where it is -1.
 
+    Parameters:
+        margin (float, default 0.0): the distance that the loss asks for
+        size_average (bool or None, default None): deprecated; use reduction
+        reduce (bool or None, default None): deprecated; use reduction
+        reduction (str, default 'mean'): 'mean', 'sum', or 'none' for a loss per element
+
     >>> import tensorrt_lite as trt
     >>> x1, x2 = trt.tensor([[1.0, 0.0], [1.0, 0.0]]), trt.tensor([[0.0, 1.0], [3.0, 4.0]])
     >>> trt.nn.CosineEmbeddingLoss(margin=0.1, reduction="none")(x1, x2, trt.tensor([1.0, -1.0]))
@@ -378,6 +479,11 @@ class CosineEmbeddingLoss(_MarginLoss):
 
 class MultiLabelMarginLoss(_Loss):
     """Hinge between true and other classes; input: (N, C), target: the true classes followed by -1.
+
+    Parameters:
+        size_average (bool or None, default None): deprecated; use reduction
+        reduce (bool or None, default None): deprecated; use reduction
+        reduction (str, default 'mean'): 'mean', 'sum', or 'none' for a loss per element
 
     >>> import tensorrt_lite as trt
     >>> scores = trt.tensor([[0.5, 0.25, 1.0, 0.0]])
@@ -392,6 +498,12 @@ class MultiLabelMarginLoss(_Loss):
 class MultiLabelSoftMarginLoss(_WeightedLoss):
     """Mean over classes of binary cross entropy with logits; input, target: (N, C).
 
+    Parameters:
+        weight (Tensor or None, default None): the factor of each class's loss, (C); None is 1
+        size_average (bool or None, default None): deprecated; use reduction
+        reduce (bool or None, default None): deprecated; use reduction
+        reduction (str, default 'mean'): 'mean', 'sum', or 'none' for a loss per element
+
     >>> import tensorrt_lite as trt
     >>> logits, labels = trt.tensor([[2.0, -1.0, 0.0]]), trt.tensor([[1.0, 0.0, 1.0]])
     >>> trt.nn.MultiLabelSoftMarginLoss()(logits, labels)
@@ -404,6 +516,14 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
 
 class MultiMarginLoss(_WeightedLoss):
     """Multi-class hinge; input: (N, C), target: (N).
+
+    Parameters:
+        p (int, default 1): the exponent of each term, 1 or 2
+        margin (float, default 1.0): the distance that the loss asks for
+        weight (Tensor or None, default None): the factor of each class's loss, (C); None is 1
+        size_average (bool or None, default None): deprecated; use reduction
+        reduce (bool or None, default None): deprecated; use reduction
+        reduction (str, default 'mean'): 'mean', 'sum', or 'none' for a loss per element
 
     >>> import tensorrt_lite as trt
     >>> scores, classes = trt.tensor([[0.5, 2.0, 0.0], [1.0, 1.0, 3.0]]), trt.tensor([1, 0])
@@ -438,6 +558,15 @@ class MultiMarginLoss(_WeightedLoss):
 
 class TripletMarginLoss(_Loss):
     """max(0, d(anchor, positive) - d(anchor, negative) + margin); inputs: (N, D) or (D).
+
+    Parameters:
+        margin (float, default 1.0): the distance that the loss asks for
+        p (float, default 2.0): the exponent of the distance's norm
+        eps (float, default 1e-06): added to each difference
+        swap (bool, default False): whether the nearer of anchor and positive counts as the distance to the negative
+        size_average (bool or None, default None): deprecated; use reduction
+        reduce (bool or None, default None): deprecated; use reduction
+        reduction (str, default 'mean'): 'mean', 'sum', or 'none' for a loss per element
 
     >>> import tensorrt_lite as trt
     >>> anchor, positive = trt.zeros(2, 2), trt.tensor([[3.0, 4.0], [0.0, 1.0]])
@@ -482,6 +611,12 @@ class TripletMarginLoss(_Loss):
 class TripletMarginWithDistanceLoss(_Loss):
     """TripletMarginLoss with any distance function of two tensors.
 
+    Parameters:
+        distance_function (function or None, default None): the distance of two batches, (N); None is PairwiseDistance()
+        margin (float, default 1.0): the distance that the loss asks for
+        swap (bool, default False): whether the nearer of anchor and positive counts as the distance to the negative
+        reduction (str, default 'mean'): 'mean', 'sum', or 'none' for a loss per element
+
     >>> import tensorrt_lite as trt
     >>> largest_difference = lambda x, y: (x - y).abs().amax(dim=-1)
     >>> loss = trt.nn.TripletMarginWithDistanceLoss(distance_function=largest_difference, margin=2.0)
@@ -522,6 +657,11 @@ class TripletMarginWithDistanceLoss(_Loss):
 class CTCLoss(_Loss):
     """Connectionist temporal classification; log_probs: (T, N, C) or (T, C), targets: (N, S) or concatenated.
 
+    Parameters:
+        blank (int, default 0): the class that means no label
+        reduction (str, default 'mean'): 'mean', 'sum', or 'none' for a loss per element
+        zero_infinity (bool, default False): whether infinite losses, of inputs shorter than their targets, become 0
+
     >>> import tensorrt_lite as trt
     >>> log_probs = trt.full((10, 2, 5), 0.2).log()  # T = 10 steps, N = 2, C = 5 with the blank 0
     >>> targets, target_lengths = trt.tensor([[1, 2, 2, 4], [3, 1, 0, 0]]), trt.tensor([4, 2])
@@ -546,6 +686,19 @@ class CTCLoss(_Loss):
 class LinearCrossEntropyLoss(_WeightedLoss):
     """linear_cross_entropy() with the linear map as its own layer. input: (N, in_features) or (in_features), target: (N, *out_features), or
     probabilities (N, num_classes, *out_features).
+
+    Parameters:
+        in_features (int): the number of features of the input
+        num_classes (int): C, how many classes
+        out_features (tuple of ints, default ()): the shape of the predictions of each sample beside the classes
+        bias (bool, default False): whether the linear layer has a bias
+        device (device or None, default None): where the parameters are; None is the default device
+        dtype (dtype or None, default None): the type of the parameters; None is the default
+        reduction (str, default 'mean'): 'mean', 'sum', or 'none' for a loss per element
+        weight (Tensor or None, default None): the factor of each class's loss, (C); None is 1
+        ignore_index (int or None, default None): the class that adds nothing to the loss
+        label_smoothing (float, default 0.0): the share of the target that is spread over all classes, from 0 to 1
+        options (default None): not used
 
     >>> import tensorrt_lite as trt
     >>> loss = trt.nn.LinearCrossEntropyLoss(in_features=8, num_classes=100)

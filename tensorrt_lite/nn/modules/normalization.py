@@ -15,6 +15,12 @@ from ._typed import TensorModule
 class LocalResponseNorm(TensorModule):
     """x / (k + alpha * mean of x ** 2 over `size` neighbouring channels) ** beta. input: (N, C, *).
 
+    Parameters:
+        size (int): how many neighbouring channels are summed
+        alpha (float, default 0.0001): the factor
+        beta (float, default 0.75): the exponent
+        k (float, default 1.0): the constant beside the sum
+
     >>> import tensorrt_lite as trt
     >>> x = trt.ones(1, 4, 2)
     >>> trt.nn.LocalResponseNorm(size=3, alpha=3.0, beta=1.0)(x)[0, :, 0]  # 1 / (1 + channels in the window)
@@ -40,6 +46,12 @@ class LocalResponseNorm(TensorModule):
 class CrossMapLRN2d(TensorModule):
     """LocalResponseNorm of images: input (N, C, H, W).
 
+    Parameters:
+        size (int): how many neighbouring channels are summed
+        alpha (float, default 0.0001): the factor
+        beta (float, default 0.75): the exponent
+        k (float, default 1): the constant beside the sum
+
     >>> import tensorrt_lite as trt
     >>> x = trt.tensor([1.0, 2.0]).reshape(1, 2, 1, 1)
     >>> trt.nn.CrossMapLRN2d(size=3, alpha=3.0, beta=1.0)(x).flatten()  # x / (1 + 1 ** 2 + 2 ** 2)
@@ -61,7 +73,17 @@ class CrossMapLRN2d(TensorModule):
 
 
 class LayerNorm(TensorModule):
-    """Normalises over the trailing dimensions. input: (N, *normalized_shape), weight and bias: normalized_shape.
+    """Normalises the last dimensions to mean 0 and variance 1, then scales them by weight and adds bias.
+
+    input: (*, *normalized_shape), output: the same shape, weight and bias: normalized_shape.
+
+    Parameters:
+        normalized_shape (int or tuple of ints): the shape of the last dimensions, over which is normalised
+        eps (float, default 1e-05): added to the variance
+        elementwise_affine (bool, default True): whether each element has a weight, and a bias, which are learned
+        bias (bool, default True): whether there is a bias beside the weight
+        device (device or None, default None): where the parameters are; None is the default device
+        dtype (dtype or None, default None): the type of the parameters; None is the default
 
     >>> import tensorrt_lite as trt
     >>> trt.nn.LayerNorm(4, elementwise_affine=False)(trt.tensor([1.0, 1.0, 3.0, 3.0]))
@@ -111,7 +133,18 @@ class LayerNorm(TensorModule):
 
 
 class GroupNorm(TensorModule):
-    """Normalises each group of channels of each sample. input: (N, C, *), weight and bias: (C).
+    """Normalises each group of channels of each sample to mean 0 and variance 1.
+
+    input: (N, C, *), output: the same shape, weight and bias: (C).
+
+    Parameters:
+        num_groups (int): how many groups the channels are split into; divides num_channels
+        num_channels (int): C, the number of channels
+        eps (float, default 1e-05): added to the variance
+        affine (bool, default True): whether each channel has a weight and a bias, which are learned
+        device (device or None, default None): where the parameters are; None is the default device
+        dtype (dtype or None, default None): the type of the parameters; None is the default
+        bias (bool, default True): whether there is a bias, which is learned
 
     >>> import tensorrt_lite as trt
     >>> norm = trt.nn.GroupNorm(num_groups=2, num_channels=4, affine=False)
@@ -167,6 +200,13 @@ class GroupNorm(TensorModule):
 
 class RMSNorm(TensorModule):
     """x / sqrt(mean(x ** 2) + eps) * weight over the trailing dimensions. input: (N, *normalized_shape).
+
+    Parameters:
+        normalized_shape (int or tuple of ints): the shape of the last dimensions, over which is normalised
+        eps (float or None, default None): added to the mean of squares; None is the smallest step of the dtype at 1
+        elementwise_affine (bool, default True): whether each element has a weight, which is learned
+        device (device or None, default None): where the parameters are; None is the default device
+        dtype (dtype or None, default None): the type of the parameters; None is the default
 
     >>> import tensorrt_lite as trt
     >>> norm = trt.nn.RMSNorm(2, eps=0.0, elementwise_affine=False)

@@ -45,6 +45,11 @@ class _ConstantPadNd(_PadNd):
 class ConstantPad1d(_ConstantPadNd):
     """Pads the last dimension with `value`.
 
+    Parameters:
+        padding (int or tuple of ints): how much is added before and behind, in pairs, the last dimension first;
+            negative numbers cut
+        value (float): what is added
+
     >>> import tensorrt_lite as trt
     >>> trt.nn.ConstantPad1d((1, 2), value=9.0)(trt.tensor([[1.0, 2.0]]))
     tensor([[9., 1., 2., 9., 9.]])
@@ -55,6 +60,11 @@ class ConstantPad1d(_ConstantPadNd):
 
 class ConstantPad2d(_ConstantPadNd):
     """Pads the last two dimensions with `value`.
+
+    Parameters:
+        padding (int or tuple of ints): how much is added before and behind, in pairs, the last dimension first;
+            negative numbers cut
+        value (float): what is added
 
     >>> import tensorrt_lite as trt
     >>> x = trt.tensor([[[1.0, 2.0], [3.0, 4.0]]])
@@ -70,6 +80,11 @@ class ConstantPad2d(_ConstantPadNd):
 class ConstantPad3d(_ConstantPadNd):
     """Pads the last three dimensions with `value`.
 
+    Parameters:
+        padding (int or tuple of ints): how much is added before and behind, in pairs, the last dimension first;
+            negative numbers cut
+        value (float): what is added
+
     >>> import tensorrt_lite as trt
     >>> pad = trt.nn.ConstantPad3d((1, 1, 2, 2, 0, 3), value=0.5)
     >>> pad(trt.randn(2, 4, 5, 6)).shape
@@ -81,6 +96,10 @@ class ConstantPad3d(_ConstantPadNd):
 
 class ZeroPad1d(ConstantPad1d):
     """Pads the last dimension with zeros.
+
+    Parameters:
+        padding (int or tuple of ints): how much is added before and behind, in pairs, the last dimension first;
+            negative numbers cut
 
     >>> import tensorrt_lite as trt
     >>> trt.nn.ZeroPad1d((2, 1))(trt.tensor([[1.0, 2.0]]))
@@ -99,6 +118,10 @@ class ZeroPad1d(ConstantPad1d):
 class ZeroPad2d(ConstantPad2d):
     """Pads the last two dimensions with zeros.
 
+    Parameters:
+        padding (int or tuple of ints): how much is added before and behind, in pairs, the last dimension first;
+            negative numbers cut
+
     >>> import tensorrt_lite as trt
     >>> trt.nn.ZeroPad2d(1)(trt.ones(1, 1, 2))
     tensor([[[0., 0., 0., 0.],
@@ -115,6 +138,10 @@ class ZeroPad2d(ConstantPad2d):
 
 class ZeroPad3d(ConstantPad3d):
     """Pads the last three dimensions with zeros.
+
+    Parameters:
+        padding (int or tuple of ints): how much is added before and behind, in pairs, the last dimension first;
+            negative numbers cut
 
     >>> import tensorrt_lite as trt
     >>> trt.nn.ZeroPad3d(1)(trt.ones(2, 3, 4, 5)).shape
@@ -141,6 +168,10 @@ class _CircularPadNd(_PadNd):
 class CircularPad1d(_CircularPadNd):
     """Pads the last dimension with its other end.
 
+    Parameters:
+        padding (int or tuple of ints): how much is added before and behind, in pairs, the last dimension first;
+            negative numbers cut
+
     >>> import tensorrt_lite as trt
     >>> trt.nn.CircularPad1d((2, 1))(trt.tensor([[1.0, 2.0, 3.0]]))
     tensor([[2., 3., 1., 2., 3., 1.]])
@@ -151,6 +182,10 @@ class CircularPad1d(_CircularPadNd):
 
 class CircularPad2d(_CircularPadNd):
     """Pads the last two dimensions with their other ends.
+
+    Parameters:
+        padding (int or tuple of ints): how much is added before and behind, in pairs, the last dimension first;
+            negative numbers cut
 
     >>> import tensorrt_lite as trt
     >>> trt.nn.CircularPad2d((1, 0, 0, 1))(trt.tensor([[[1.0, 2.0], [3.0, 4.0]]]))
@@ -165,6 +200,10 @@ class CircularPad2d(_CircularPadNd):
 class CircularPad3d(_CircularPadNd):
     """Pads the last three dimensions with their other ends.
 
+    Parameters:
+        padding (int or tuple of ints): how much is added before and behind, in pairs, the last dimension first;
+            negative numbers cut
+
     >>> import tensorrt_lite as trt
     >>> x = trt.arange(3.0).reshape(1, 3, 1, 1)
     >>> trt.nn.CircularPad3d((0, 0, 0, 0, 1, 2))(x).flatten()
@@ -177,6 +216,10 @@ class CircularPad3d(_CircularPadNd):
 class ReflectionPad1d(_PadNd):
     """Pads the last dimension with its reflection about the edge.
 
+    Parameters:
+        padding (int or tuple of ints): how much is added before and behind, in pairs, the last dimension first;
+            negative numbers cut
+
     >>> import tensorrt_lite as trt
     >>> trt.nn.ReflectionPad1d(2)(trt.tensor([[1.0, 2.0, 3.0]]))
     tensor([[3., 2., 1., 2., 3., 2., 1.]])
@@ -187,6 +230,10 @@ class ReflectionPad1d(_PadNd):
 
 class ReflectionPad2d(_PadNd):
     """Pads the last two dimensions with their reflections about the edges.
+
+    Parameters:
+        padding (int or tuple of ints): how much is added before and behind, in pairs, the last dimension first;
+            negative numbers cut
 
     >>> import tensorrt_lite as trt
     >>> trt.nn.ReflectionPad2d((1, 0, 0, 1))(trt.tensor([[[1.0, 2.0], [3.0, 4.0]]]))
@@ -201,6 +248,10 @@ class ReflectionPad2d(_PadNd):
 class ReflectionPad3d(_PadNd):
     """Pads the last three dimensions with their reflections about the edges.
 
+    Parameters:
+        padding (int or tuple of ints): how much is added before and behind, in pairs, the last dimension first;
+            negative numbers cut
+
     >>> import tensorrt_lite as trt
     >>> x = trt.arange(3.0).reshape(1, 3, 1, 1)
     >>> trt.nn.ReflectionPad3d((0, 0, 0, 0, 2, 1))(x).flatten()
@@ -213,6 +264,10 @@ class ReflectionPad3d(_PadNd):
 class ReplicationPad1d(_PadNd):
     """Pads the last dimension with its edge values.
 
+    Parameters:
+        padding (int or tuple of ints): how much is added before and behind, in pairs, the last dimension first;
+            negative numbers cut
+
     >>> import tensorrt_lite as trt
     >>> trt.nn.ReplicationPad1d((2, 1))(trt.tensor([[1.0, 2.0, 3.0]]))
     tensor([[1., 1., 1., 2., 3., 3.]])
@@ -223,6 +278,10 @@ class ReplicationPad1d(_PadNd):
 
 class ReplicationPad2d(_PadNd):
     """Pads the last two dimensions with their edge values.
+
+    Parameters:
+        padding (int or tuple of ints): how much is added before and behind, in pairs, the last dimension first;
+            negative numbers cut
 
     >>> import tensorrt_lite as trt
     >>> trt.nn.ReplicationPad2d((1, 0, 0, 1))(trt.tensor([[[1.0, 2.0], [3.0, 4.0]]]))
@@ -236,6 +295,10 @@ class ReplicationPad2d(_PadNd):
 
 class ReplicationPad3d(_PadNd):
     """Pads the last three dimensions with their edge values.
+
+    Parameters:
+        padding (int or tuple of ints): how much is added before and behind, in pairs, the last dimension first;
+            negative numbers cut
 
     >>> import tensorrt_lite as trt
     >>> x = trt.arange(3.0).reshape(1, 3, 1, 1)

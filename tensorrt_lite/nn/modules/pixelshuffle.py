@@ -9,7 +9,10 @@ from ._typed import TensorModule
 
 
 class PixelShuffle(TensorModule):
-    """(*, C * r * r, H, W) to (*, C, H * r, W * r).
+    """Moves channels into height and width: (*, C * r * r, H, W) to (*, C, H * r, W * r).
+
+    Parameters:
+        upscale_factor (int): the factor r of height and width
 
     >>> import tensorrt_lite as trt
     >>> x = trt.arange(4.0).reshape(4, 1, 1)
@@ -34,7 +37,10 @@ class PixelShuffle(TensorModule):
 
 
 class PixelUnshuffle(TensorModule):
-    """(*, C, H * r, W * r) to (*, C * r * r, H, W).
+    """Moves height and width into channels: (*, C, H * r, W * r) to (*, C * r * r, H, W).
+
+    Parameters:
+        downscale_factor (int): the factor r of height and width
 
     >>> import tensorrt_lite as trt
     >>> x = trt.arange(4.0).reshape(1, 2, 2)

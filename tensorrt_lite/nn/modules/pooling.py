@@ -39,7 +39,19 @@ class _MaxPoolNd(Module):
 
 
 class MaxPool1d(_MaxPoolNd):
-    """input: (N, C, L) or (C, L); the maximum of each window, with its index if return_indices.
+    """Takes the maximum of each window, with its position if return_indices.
+
+    input: (N, C, L) or (C, L), output: (N, C, L').
+    L' = ((L + 2 padding - dilation (kernel_size - 1) - 1) / stride) + 1, rounded down, or up with ceil_mode.
+
+    Parameters:
+        kernel_size (int or tuple of ints): the size of the window
+        stride (int or tuple of ints, default None): how far the window moves each time; None is kernel_size
+        padding (int or tuple of ints, default 0): how much is added at both ends, at most half of the window; it is
+            never the maximum
+        dilation (int or tuple of ints, default 1): the distance between the elements of a window
+        return_indices (bool, default False): whether the positions of the maxima are returned, too
+        ceil_mode (bool, default False): whether sizes are rounded up, so that the last window may go over the edge
 
     >>> import tensorrt_lite as trt
     >>> pool = trt.nn.MaxPool1d(kernel_size=2, return_indices=True)
@@ -54,7 +66,19 @@ class MaxPool1d(_MaxPoolNd):
 
 
 class MaxPool2d(_MaxPoolNd):
-    """input: (N, C, H, W) or (C, H, W); the maximum of each window, with its index if return_indices.
+    """Takes the maximum of each window, with its position if return_indices.
+
+    input: (N, C, H, W) or (C, H, W), output: (N, C, H', W').
+    H' = ((H + 2 padding - dilation (kernel_size - 1) - 1) / stride) + 1, rounded down, or up with ceil_mode.
+
+    Parameters:
+        kernel_size (int or tuple of ints): the size of the window
+        stride (int or tuple of ints, default None): how far the window moves each time; None is kernel_size
+        padding (int or tuple of ints, default 0): how much is added at both ends, at most half of the window; it is
+            never the maximum
+        dilation (int or tuple of ints, default 1): the distance between the elements of a window
+        return_indices (bool, default False): whether the positions of the maxima are returned, too
+        ceil_mode (bool, default False): whether sizes are rounded up, so that the last window may go over the edge
 
     >>> import tensorrt_lite as trt
     >>> trt.nn.MaxPool2d(2)(trt.arange(16.0).reshape(1, 4, 4))
@@ -71,7 +95,19 @@ class MaxPool2d(_MaxPoolNd):
 
 
 class MaxPool3d(_MaxPoolNd):
-    """input: (N, C, D, H, W) or (C, D, H, W); the maximum of each window, with its index if return_indices.
+    """Takes the maximum of each window, with its position if return_indices.
+
+    input: (N, C, D, H, W) or (C, D, H, W), output: (N, C, D', H', W').
+    D' = ((D + 2 padding - dilation (kernel_size - 1) - 1) / stride) + 1, rounded down, or up with ceil_mode.
+
+    Parameters:
+        kernel_size (int or tuple of ints): the size of the window
+        stride (int or tuple of ints, default None): how far the window moves each time; None is kernel_size
+        padding (int or tuple of ints, default 0): how much is added at both ends, at most half of the window; it is
+            never the maximum
+        dilation (int or tuple of ints, default 1): the distance between the elements of a window
+        return_indices (bool, default False): whether the positions of the maxima are returned, too
+        ceil_mode (bool, default False): whether sizes are rounded up, so that the last window may go over the edge
 
     >>> import tensorrt_lite as trt
     >>> x = trt.randn(1, 2, 5, 8, 8)
@@ -99,7 +135,14 @@ class _MaxUnpoolNd(TensorModule):
 
 
 class MaxUnpool1d(_MaxUnpoolNd):
-    """Undoes MaxPool1d with return_indices: input and indices (N, C, L).
+    """Undoes MaxPool1d: writes each value to the position that the pooling returned, and zeros elsewhere.
+
+    input and indices: (N, C, L) or (C, L), output: (N, C, L').
+
+    Parameters:
+        kernel_size (int or tuple of ints): the size of the window
+        stride (int or tuple of ints, default None): how far the window moves each time; None is kernel_size
+        padding (int or tuple of ints, default 0): how much is added at both ends of each spatial dimension
 
     >>> import tensorrt_lite as trt
     >>> pool = trt.nn.MaxPool1d(2, return_indices=True)
@@ -115,7 +158,14 @@ class MaxUnpool1d(_MaxUnpoolNd):
 
 
 class MaxUnpool2d(_MaxUnpoolNd):
-    """Undoes MaxPool2d with return_indices: input and indices (N, C, H, W).
+    """Undoes MaxPool2d: writes each value to the position that the pooling returned, and zeros elsewhere.
+
+    input and indices: (N, C, H, W) or (C, H, W), output: (N, C, H', W').
+
+    Parameters:
+        kernel_size (int or tuple of ints): the size of the window
+        stride (int or tuple of ints, default None): how far the window moves each time; None is kernel_size
+        padding (int or tuple of ints, default 0): how much is added at both ends of each spatial dimension
 
     >>> import tensorrt_lite as trt
     >>> x = trt.randn(1, 3, 7, 7)
@@ -131,7 +181,14 @@ class MaxUnpool2d(_MaxUnpoolNd):
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
-    """Undoes MaxPool3d with return_indices: input and indices (N, C, D, H, W).
+    """Undoes MaxPool3d: writes each value to the position that the pooling returned, and zeros elsewhere.
+
+    input and indices: (N, C, D, H, W) or (C, D, H, W), output: (N, C, D', H', W').
+
+    Parameters:
+        kernel_size (int or tuple of ints): the size of the window
+        stride (int or tuple of ints, default None): how far the window moves each time; None is kernel_size
+        padding (int or tuple of ints, default 0): how much is added at both ends of each spatial dimension
 
     >>> import tensorrt_lite as trt
     >>> values, indices = trt.nn.MaxPool3d(2, return_indices=True)(trt.ones(1, 1, 4, 4, 4))
@@ -154,7 +211,17 @@ class _AvgPoolNd(TensorModule):
 
 
 class AvgPool1d(_AvgPoolNd):
-    """input: (N, C, L) or (C, L); the mean of each window.
+    """Averages each window.
+
+    input: (N, C, L) or (C, L), output: (N, C, L').
+    L' = ((L + 2 padding - kernel_size) / stride) + 1, rounded down, or up with ceil_mode.
+
+    Parameters:
+        kernel_size (int or tuple of ints): the size of the window
+        stride (int or tuple of ints, default None): how far the window moves each time; None is kernel_size
+        padding (int or tuple of ints, default 0): how much is added at both ends of each spatial dimension
+        ceil_mode (bool, default False): whether sizes are rounded up, so that the last window may go over the edge
+        count_include_pad (bool, default True): whether added zeros count in the mean
 
     >>> import tensorrt_lite as trt
     >>> trt.nn.AvgPool1d(kernel_size=2, stride=1)(trt.tensor([[1.0, 3.0, 5.0, 4.0]]))
@@ -200,7 +267,18 @@ class _AvgPoolWithDivisor(_AvgPoolNd):
 
 
 class AvgPool2d(_AvgPoolWithDivisor):
-    """input: (N, C, H, W) or (C, H, W); the mean of each window.
+    """Averages each window.
+
+    input: (N, C, H, W) or (C, H, W), output: (N, C, H', W').
+    H' = ((H + 2 padding - kernel_size) / stride) + 1, rounded down, or up with ceil_mode.
+
+    Parameters:
+        kernel_size (int or tuple of ints): the size of the window
+        stride (int or tuple of ints, default None): how far the window moves each time; None is kernel_size
+        padding (int or tuple of ints, default 0): how much is added at both ends of each spatial dimension
+        ceil_mode (bool, default False): whether sizes are rounded up, so that the last window may go over the edge
+        count_include_pad (bool, default True): whether added zeros count in the mean
+        divisor_override (int or None, default None): the divisor of each mean; None is the size of the window
 
     >>> import tensorrt_lite as trt
     >>> trt.nn.AvgPool2d(2)(trt.arange(16.0).reshape(1, 4, 4))
@@ -223,7 +301,18 @@ class AvgPool2d(_AvgPoolWithDivisor):
 
 
 class AvgPool3d(_AvgPoolWithDivisor):
-    """input: (N, C, D, H, W) or (C, D, H, W); the mean of each window.
+    """Averages each window.
+
+    input: (N, C, D, H, W) or (C, D, H, W), output: (N, C, D', H', W').
+    D' = ((D + 2 padding - kernel_size) / stride) + 1, rounded down, or up with ceil_mode.
+
+    Parameters:
+        kernel_size (int or tuple of ints): the size of the window
+        stride (int or tuple of ints, default None): how far the window moves each time; None is kernel_size
+        padding (int or tuple of ints, default 0): how much is added at both ends of each spatial dimension
+        ceil_mode (bool, default False): whether sizes are rounded up, so that the last window may go over the edge
+        count_include_pad (bool, default True): whether added zeros count in the mean
+        divisor_override (int or None, default None): the divisor of each mean; None is the size of the window
 
     >>> import tensorrt_lite as trt
     >>> trt.nn.AvgPool3d((1, 2, 2))(trt.randn(2, 3, 5, 8, 8)).shape
@@ -272,7 +361,19 @@ class _FractionalMaxPoolNd(Module):
 
 
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
-    """input: (N, C, H, W) or (C, H, W); max pooling over windows at random steps (Graham 2014).
+    """Takes the maximum of windows at random steps (Graham 2014), so that sizes shrink by fractions.
+
+    input: (N, C, H, W) or (C, H, W), output: (N, C, *output_size).
+
+    Parameters:
+        kernel_size (int or tuple of ints): the size of the window
+        output_size (int or tuple of ints, default None): the spatial size of the result; None in a tuple keeps the
+            input's
+        output_ratio (float or tuple of floats, default None): the size of the result as a part of the input's, instead
+            of output_size
+        return_indices (bool, default False): whether the positions of the maxima are returned, too
+        _random_samples (Tensor or None, default None): random numbers in [0, 1), which place the windows; None draws
+            them
 
     >>> import tensorrt_lite as trt
     >>> trt.nn.FractionalMaxPool2d(kernel_size=2, output_size=(9, 7))(trt.randn(1, 3, 16, 12)).shape
@@ -290,7 +391,19 @@ class FractionalMaxPool2d(_FractionalMaxPoolNd):
 
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
-    """input: (N, C, D, H, W) or (C, D, H, W); max pooling over windows at random steps (Graham 2014).
+    """Takes the maximum of windows at random steps (Graham 2014), so that sizes shrink by fractions.
+
+    input: (N, C, D, H, W) or (C, D, H, W), output: (N, C, *output_size).
+
+    Parameters:
+        kernel_size (int or tuple of ints): the size of the window
+        output_size (int or tuple of ints, default None): the spatial size of the result; None in a tuple keeps the
+            input's
+        output_ratio (float or tuple of floats, default None): the size of the result as a part of the input's, instead
+            of output_size
+        return_indices (bool, default False): whether the positions of the maxima are returned, too
+        _random_samples (Tensor or None, default None): random numbers in [0, 1), which place the windows; None draws
+            them
 
     >>> import tensorrt_lite as trt
     >>> pool = trt.nn.FractionalMaxPool3d(kernel_size=2, output_size=4, return_indices=True)
@@ -325,7 +438,15 @@ class _LPPoolNd(TensorModule):
 
 
 class LPPool1d(_LPPoolNd):
-    """input: (N, C, L) or (C, L); the p-norm of each window.
+    """Takes the p-norm of each window.
+
+    input: (N, C, L) or (C, L), output: (N, C, L'). L' = ((L - kernel_size) / stride) + 1, rounded down, or up with ceil_mode.
+
+    Parameters:
+        norm_type (float): the exponent p of the norm
+        kernel_size (int or tuple of ints): the size of the window
+        stride (int or tuple of ints, default None): how far the window moves each time; None is kernel_size
+        ceil_mode (bool, default False): whether sizes are rounded up, so that the last window may go over the edge
 
     >>> import tensorrt_lite as trt
     >>> trt.nn.LPPool1d(norm_type=2, kernel_size=2)(trt.tensor([[3.0, 4.0, 1.0, 1.0]]))
@@ -337,7 +458,15 @@ class LPPool1d(_LPPoolNd):
 
 
 class LPPool2d(_LPPoolNd):
-    """input: (N, C, H, W) or (C, H, W); the p-norm of each window.
+    """Takes the p-norm of each window.
+
+    input: (N, C, H, W) or (C, H, W), output: (N, C, H', W'). H' = ((H - kernel_size) / stride) + 1, rounded down, or up with ceil_mode.
+
+    Parameters:
+        norm_type (float): the exponent p of the norm
+        kernel_size (int or tuple of ints): the size of the window
+        stride (int or tuple of ints, default None): how far the window moves each time; None is kernel_size
+        ceil_mode (bool, default False): whether sizes are rounded up, so that the last window may go over the edge
 
     >>> import tensorrt_lite as trt
     >>> trt.nn.LPPool2d(norm_type=1, kernel_size=2)(trt.arange(16.0).reshape(1, 4, 4) / 4)  # sums
@@ -350,7 +479,15 @@ class LPPool2d(_LPPoolNd):
 
 
 class LPPool3d(_LPPoolNd):
-    """input: (N, C, D, H, W) or (C, D, H, W); the p-norm of each window.
+    """Takes the p-norm of each window.
+
+    input: (N, C, D, H, W) or (C, D, H, W), output: (N, C, D', H', W'). D' = ((D - kernel_size) / stride) + 1, rounded down, or up with ceil_mode.
+
+    Parameters:
+        norm_type (float): the exponent p of the norm
+        kernel_size (int or tuple of ints): the size of the window
+        stride (int or tuple of ints, default None): how far the window moves each time; None is kernel_size
+        ceil_mode (bool, default False): whether sizes are rounded up, so that the last window may go over the edge
 
     >>> import tensorrt_lite as trt
     >>> trt.nn.LPPool3d(norm_type=2, kernel_size=2, stride=1)(trt.randn(1, 2, 4, 5, 6)).shape
@@ -374,7 +511,13 @@ class _AdaptiveMaxPoolNd(Module):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
-    """input: (N, C, L) or (C, L), output: (N, C, output_size).
+    """Takes the maximum of windows whose size and place follow from the size of the result.
+
+    input: (N, C, L) or (C, L), output: (N, C, output_size).
+
+    Parameters:
+        output_size (int or tuple of ints): the spatial size of the result; None in a tuple keeps the input's
+        return_indices (bool, default False): whether the positions of the maxima are returned, too
 
     >>> import tensorrt_lite as trt
     >>> trt.nn.AdaptiveMaxPool1d(2)(trt.tensor([[1.0, 3.0, 5.0, 4.0, 2.0]]))
@@ -386,7 +529,13 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
-    """input: (N, C, H, W) or (C, H, W), output: (N, C, *output_size).
+    """Takes the maximum of windows whose size and place follow from the size of the result.
+
+    input: (N, C, H, W) or (C, H, W), output: (N, C, *output_size).
+
+    Parameters:
+        output_size (int or tuple of ints): the spatial size of the result; None in a tuple keeps the input's
+        return_indices (bool, default False): whether the positions of the maxima are returned, too
 
     >>> import tensorrt_lite as trt
     >>> values, indices = trt.nn.AdaptiveMaxPool2d(1, return_indices=True)(trt.arange(12.0).reshape(1, 3, 4))
@@ -401,7 +550,13 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
-    """input: (N, C, D, H, W) or (C, D, H, W), output: (N, C, *output_size).
+    """Takes the maximum of windows whose size and place follow from the size of the result.
+
+    input: (N, C, D, H, W) or (C, D, H, W), output: (N, C, *output_size).
+
+    Parameters:
+        output_size (int or tuple of ints): the spatial size of the result; None in a tuple keeps the input's
+        return_indices (bool, default False): whether the positions of the maxima are returned, too
 
     >>> import tensorrt_lite as trt
     >>> trt.nn.AdaptiveMaxPool3d((2, 3, 4))(trt.randn(1, 2, 5, 8, 9)).shape
@@ -424,7 +579,12 @@ class _AdaptiveAvgPoolNd(TensorModule):
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
-    """input: (N, C, L) or (C, L), output: (N, C, output_size).
+    """Averages windows whose size and place follow from the size of the result.
+
+    input: (N, C, L) or (C, L), output: (N, C, output_size).
+
+    Parameters:
+        output_size (int or tuple of ints): the spatial size of the result; None in a tuple keeps the input's
 
     >>> import tensorrt_lite as trt
     >>> trt.nn.AdaptiveAvgPool1d(2)(trt.tensor([[1.0, 3.0, 5.0, 4.0]]))
@@ -436,7 +596,12 @@ class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
-    """input: (N, C, H, W) or (C, H, W), output: (N, C, *output_size).
+    """Averages windows whose size and place follow from the size of the result.
+
+    input: (N, C, H, W) or (C, H, W), output: (N, C, *output_size).
+
+    Parameters:
+        output_size (int or tuple of ints): the spatial size of the result; None in a tuple keeps the input's
 
     >>> import tensorrt_lite as trt
     >>> pool = trt.nn.AdaptiveAvgPool2d(1)  # global pooling, for images of any size
@@ -449,7 +614,12 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
-    """input: (N, C, D, H, W) or (C, D, H, W), output: (N, C, *output_size).
+    """Averages windows whose size and place follow from the size of the result.
+
+    input: (N, C, D, H, W) or (C, D, H, W), output: (N, C, *output_size).
+
+    Parameters:
+        output_size (int or tuple of ints): the spatial size of the result; None in a tuple keeps the input's
 
     >>> import tensorrt_lite as trt
     >>> trt.nn.AdaptiveAvgPool3d((1, None, 2))(trt.randn(2, 3, 4, 5, 6)).shape

@@ -25,6 +25,21 @@ class RNNBase(Module):
     input: (L, N, input_size), (N, L, input_size) with batch_first, or (L, input_size); the output has
     hidden_size (or proj_size) features per direction. The hidden state is (layers * directions, N, hidden_size).
 
+    Parameters:
+        mode (str): 'LSTM', 'GRU', 'RNN_TANH' or 'RNN_RELU'
+        input_size (int): D, the number of features of the input
+        hidden_size (int): H, the number of features of the hidden state
+        num_layers (int, default 1): how many layers; each but the first takes the output of the one before
+        bias (bool, default True): whether there is a bias, which is learned
+        batch_first (bool, default False): whether input and output are (N, L, features), not (L, N, features); the
+            hidden state is the same
+        dropout (float, default 0.0): the probability that an element between two layers is dropped in training
+        bidirectional (bool, default False): whether a second direction runs from the end; the output has the features
+            of both
+        proj_size (int, default 0): the number of features of the projected hidden state; 0 has no projection
+        device (device or None, default None): where the parameters are; None is the default device
+        dtype (dtype or None, default None): the type of the parameters; None is the default
+
     >>> import tensorrt_lite as trt
     >>> gru = trt.nn.RNNBase("GRU", input_size=10, hidden_size=20)
     >>> [(name, tuple(p.shape)) for name, p in gru.named_parameters()]
@@ -290,7 +305,26 @@ class RNNBase(Module):
 
 
 class RNN(RNNBase):
-    """h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu.
+    """Runs h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu, over sequences.
+
+    input: (L, N, D), (N, L, D) with batch_first, (L, D) for one sequence, or a PackedSequence.
+    hx: the first hidden state, (layers * directions, N, H); zeros without it; without N for one sequence.
+    Returns (output, h): output: (L, N, directions * H), (N, L, directions * H) with batch_first, of the last layer; h: as hx, behind the last step.
+
+    Parameters:
+        input_size (int): D, the number of features of the input
+        hidden_size (int): H, the number of features of the hidden state
+        num_layers (int, default 1): how many layers; each but the first takes the output of the one before
+        nonlinearity (str, default 'tanh'): 'tanh' or 'relu'
+        bias (bool, default True): whether there is a bias, which is learned
+        batch_first (bool, default False): whether input and output are (N, L, features), not (L, N, features); the
+            hidden state is the same
+        dropout (float, default 0.0): the probability that an element between two layers is dropped in training
+        bidirectional (bool, default False): whether a second direction runs from the end; the output has the features
+            of both
+        device (device or None, default None): where the parameters are; None is the default device
+        dtype (dtype or None, default None): the type of the parameters; None is the default
+        proj_size (int or None, default None): not supported; must be None
 
     >>> import tensorrt_lite as trt
     >>> rnn = trt.nn.RNN(input_size=10, hidden_size=20, nonlinearity="relu", batch_first=True)
@@ -337,7 +371,28 @@ class RNN(RNNBase):
 
 
 class LSTM(RNNBase):
-    """Long short-term memory (Hochreiter and Schmidhuber 1997), with optional projection of the hidden state.
+    """Runs a long short-term memory (Hochreiter and Schmidhuber 1997) over sequences.
+
+    input: (L, N, D), (N, L, D) with batch_first, (L, D) for one sequence, or a PackedSequence.
+    hx: the first hidden and cell state, (h, c); zeros without it. h: (layers * directions, N, P), c: (layers * directions, N, H); without N for one sequence.
+    Returns (output, (h, c)): output: (L, N, directions * P), (N, L, directions * P) with batch_first, of the last layer; h and c behind the last step.
+    Weights of each layer: weight_ih_l0: (4 H, D), weight_hh_l0: (4 H, P), bias_ih_l0 and bias_hh_l0: (4 H), weight_hr_l0: (P, H) with proj_size; gates in the
+    order input, forget, cell, output.
+
+    Parameters:
+        input_size (int): D, the number of features of the input
+        hidden_size (int): H, the number of features of the hidden state
+        num_layers (int, default 1): how many layers; each but the first takes the output of the one before
+        bias (bool, default True): whether there is a bias, which is learned
+        batch_first (bool, default False): whether input and output are (N, L, features), not (L, N, features); the
+            hidden state is the same
+        dropout (float, default 0.0): the probability that an element between two layers is dropped in training
+        bidirectional (bool, default False): whether a second direction runs from the end; the output has the features
+            of both
+        proj_size (int, default 0): P, the number of features of the projected hidden state, less than H; 0 has no
+            projection, and P is H
+        device (device or None, default None): where the parameters are; None is the default device
+        dtype (dtype or None, default None): the type of the parameters; None is the default
 
     >>> import tensorrt_lite as trt
     >>> lstm = trt.nn.LSTM(input_size=10, hidden_size=20, num_layers=2, batch_first=True)
@@ -389,7 +444,26 @@ class LSTM(RNNBase):
 
 
 class GRU(RNNBase):
-    """Gated recurrent unit (Cho et al. 2014), reset gate after the hidden product.
+    """Runs a gated recurrent unit (Cho et al. 2014) over sequences; the reset gate acts behind the hidden product.
+
+    input: (L, N, D), (N, L, D) with batch_first, (L, D) for one sequence, or a PackedSequence.
+    hx: the first hidden state, (layers * directions, N, H); zeros without it; without N for one sequence.
+    Returns (output, h): output: (L, N, directions * H), (N, L, directions * H) with batch_first, of the last layer; h: as hx, behind the last step.
+    Weights of each layer: weight_ih_l0: (3 H, D), weight_hh_l0: (3 H, H), bias_ih_l0 and bias_hh_l0: (3 H); gates in the order reset, update, new.
+
+    Parameters:
+        input_size (int): D, the number of features of the input
+        hidden_size (int): H, the number of features of the hidden state
+        num_layers (int, default 1): how many layers; each but the first takes the output of the one before
+        bias (bool, default True): whether there is a bias, which is learned
+        batch_first (bool, default False): whether input and output are (N, L, features), not (L, N, features); the
+            hidden state is the same
+        dropout (float, default 0.0): the probability that an element between two layers is dropped in training
+        bidirectional (bool, default False): whether a second direction runs from the end; the output has the features
+            of both
+        device (device or None, default None): where the parameters are; None is the default device
+        dtype (dtype or None, default None): the type of the parameters; None is the default
+        proj_size (int or None, default None): not supported; must be None
 
     >>> import tensorrt_lite as trt
     >>> gru = trt.nn.GRU(input_size=10, hidden_size=20, bidirectional=True)
@@ -431,6 +505,14 @@ class GRU(RNNBase):
 
 class RNNCellBase(Module):
     """One step of a recurrent layer: weights (gates * H, input_size) and (gates * H, H).
+
+    Parameters:
+        input_size (int): D, the number of features of the input
+        hidden_size (int): H, the number of features of the hidden state
+        bias (bool): whether there is a bias, which is learned
+        num_chunks (int): how many gates
+        device (device or None, default None): where the parameters are; None is the default device
+        dtype (dtype or None, default None): the type of the parameters; None is the default
 
     >>> import tensorrt_lite as trt
     >>> cell = trt.nn.RNNCellBase(input_size=10, hidden_size=20, bias=True, num_chunks=4)
@@ -506,6 +588,14 @@ class RNNCellBase(Module):
 class RNNCell(RNNCellBase):
     """h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu. input: (N, input_size), hidden: (N, hidden_size).
 
+    Parameters:
+        input_size (int): D, the number of features of the input
+        hidden_size (int): H, the number of features of the hidden state
+        bias (bool, default True): whether there is a bias, which is learned
+        nonlinearity (str, default 'tanh'): 'tanh' or 'relu'
+        device (device or None, default None): where the parameters are; None is the default device
+        dtype (dtype or None, default None): the type of the parameters; None is the default
+
     >>> import tensorrt_lite as trt
     >>> cell = trt.nn.RNNCell(input_size=10, hidden_size=20)
     >>> hidden = cell(trt.randn(3, 10))
@@ -536,6 +626,13 @@ class RNNCell(RNNCellBase):
 class LSTMCell(RNNCellBase):
     """One LSTM step. input: (N, input_size), hx: (hidden, cell), each (N, hidden_size).
 
+    Parameters:
+        input_size (int): D, the number of features of the input
+        hidden_size (int): H, the number of features of the hidden state
+        bias (bool, default True): whether there is a bias, which is learned
+        device (device or None, default None): where the parameters are; None is the default device
+        dtype (dtype or None, default None): the type of the parameters; None is the default
+
     >>> import tensorrt_lite as trt
     >>> lstm, state = trt.nn.LSTMCell(input_size=10, hidden_size=20), None
     >>> for x in trt.randn(7, 3, 10):
@@ -556,6 +653,13 @@ class LSTMCell(RNNCellBase):
 
 class GRUCell(RNNCellBase):
     """One GRU step. input: (N, input_size), hidden: (N, hidden_size).
+
+    Parameters:
+        input_size (int): D, the number of features of the input
+        hidden_size (int): H, the number of features of the hidden state
+        bias (bool, default True): whether there is a bias, which is learned
+        device (device or None, default None): where the parameters are; None is the default device
+        dtype (dtype or None, default None): the type of the parameters; None is the default
 
     >>> import tensorrt_lite as trt
     >>> cell, hidden = trt.nn.GRUCell(input_size=10, hidden_size=20), trt.zeros(3, 20)

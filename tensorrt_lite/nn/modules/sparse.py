@@ -47,7 +47,23 @@ class _Table(TensorModule):
 
 
 class Embedding(_Table):
-    """input: integers (*), output: (*, embedding_dim). sparse=True: the weight's gradient is sparse_coo.
+    """Looks up rows of a table that is learned.
+
+    input: integers, (*), output: (*, embedding_dim), weight: (num_embeddings, embedding_dim).
+
+    Parameters:
+        num_embeddings (int): how many rows the table has
+        embedding_dim (int): D, the width of each row
+        padding_idx (int or None, default None): the row that gets no gradient, zero at first
+        max_norm (float or None, default None): rows of a greater norm are scaled down to it, in the table itself; None
+            leaves them
+        norm_type (float, default 2.0): the exponent p of the norm
+        scale_grad_by_freq (bool, default False): whether gradients are divided by how often the row was used
+        sparse (bool, default False): whether the gradient of the weight is a sparse tensor
+        _weight (Tensor or None, default None): the table, instead of a random one
+        _freeze (bool, default False): whether the table is not learned
+        device (device or None, default None): where the parameters are; None is the default device
+        dtype (dtype or None, default None): the type of the parameters; None is the default
 
     >>> import tensorrt_lite as trt
     >>> table = trt.nn.Embedding(num_embeddings=10, embedding_dim=3, padding_idx=0)
@@ -148,7 +164,24 @@ class Embedding(_Table):
 
 
 class EmbeddingBag(_Table):
-    """Sums, means or maxima of bags of embeddings. input: (B, N), or (N) with offsets (B); output: (B, D).
+    """Looks up rows of a table that is learned, and takes the sum, mean or maximum of each bag of them.
+
+    input: integers, (B, N), or (N) with offsets (B); output: (B, embedding_dim), weight: (num_embeddings, embedding_dim).
+
+    Parameters:
+        num_embeddings (int): how many rows the table has
+        embedding_dim (int): D, the width of each row
+        max_norm (float or None, default None): rows of a greater norm are scaled down to it, in the table itself; None
+            leaves them
+        norm_type (float, default 2.0): the exponent p of the norm
+        scale_grad_by_freq (bool, default False): whether gradients are divided by how often the row was used
+        mode (str, default 'mean'): 'sum', 'mean' or 'max'
+        sparse (bool, default False): whether the gradient of the weight is a sparse tensor
+        _weight (Tensor or None, default None): the table, instead of a random one
+        include_last_offset (bool, default False): whether the last offset is the end of the last bag
+        padding_idx (int or None, default None): the row that is left out of bags and gets no gradient
+        device (device or None, default None): where the parameters are; None is the default device
+        dtype (dtype or None, default None): the type of the parameters; None is the default
 
     >>> import tensorrt_lite as trt
     >>> table = trt.tensor([[1.0, 1.0], [2.0, 4.0], [6.0, 8.0]])

@@ -150,6 +150,20 @@ class _FeedForward(TensorModule):
 class TransformerEncoderLayer(_FeedForward):
     """Self-attention and a feed-forward network, each with residual and layer norm. src: (S, N, E) or (S, E).
 
+    Parameters:
+        d_model (int): E, the number of features
+        nhead (int): how many heads of attention; divides d_model
+        dim_feedforward (int, default 2048): the width of the feed-forward network
+        dropout (float, default 0.1): the probability that an element is dropped in training
+        activation (str or function, default relu): the activation of the feed-forward network: 'relu', 'gelu' or a
+            function
+        layer_norm_eps (float, default 1e-05): eps of the layer norms
+        batch_first (bool, default False): whether the batch is the first dimension, not the second
+        norm_first (bool, default False): whether layer norms come before attention and feed-forward network, not behind
+        bias (bool, default True): whether linear layers and norms have biases
+        device (device or None, default None): where the parameters are; None is the default device
+        dtype (dtype or None, default None): the type of the parameters; None is the default
+
     >>> import tensorrt_lite as trt
     >>> layer = trt.nn.TransformerEncoderLayer(d_model=16, nhead=4, dim_feedforward=32, batch_first=True)
     >>> mask = trt.nn.Transformer.generate_square_subsequent_mask(5)
@@ -199,6 +213,20 @@ class TransformerEncoderLayer(_FeedForward):
 
 class TransformerDecoderLayer(_FeedForward):
     """Self-attention, attention to `memory` and a feed-forward network. tgt: (T, N, E), memory: (S, N, E).
+
+    Parameters:
+        d_model (int): E, the number of features
+        nhead (int): how many heads of attention; divides d_model
+        dim_feedforward (int, default 2048): the width of the feed-forward network
+        dropout (float, default 0.1): the probability that an element is dropped in training
+        activation (str or function, default relu): the activation of the feed-forward network: 'relu', 'gelu' or a
+            function
+        layer_norm_eps (float, default 1e-05): eps of the layer norms
+        batch_first (bool, default False): whether the batch is the first dimension, not the second
+        norm_first (bool, default False): whether layer norms come before attention and feed-forward network, not behind
+        bias (bool, default True): whether linear layers and norms have biases
+        device (device or None, default None): where the parameters are; None is the default device
+        dtype (dtype or None, default None): the type of the parameters; None is the default
 
     >>> import tensorrt_lite as trt
     >>> layer = trt.nn.TransformerDecoderLayer(d_model=16, nhead=4, norm_first=True, batch_first=True)
@@ -277,6 +305,13 @@ class TransformerEncoder(TensorModule):
     In evaluation, where no gradient is recorded, padding behind sequences (`src_key_padding_mask`) is not computed but taken out, and zero in the result, if the
     layers are `batch_first` and as PyTorch's fused ones are; `enable_nested_tensor=False` leaves it in.
 
+    Parameters:
+        encoder_layer (Module): the layer that is copied
+        num_layers (int): how many copies
+        norm (Module or None, default None): the layer norm behind the last layer; None has none
+        enable_nested_tensor (bool, default True): whether padding is not computed in evaluation
+        mask_check (bool, default True): whether the padding mask is checked for that
+
     >>> import tensorrt_lite as trt
     >>> layer = trt.nn.TransformerEncoderLayer(d_model=16, nhead=4, batch_first=True)
     >>> encoder = trt.nn.TransformerEncoder(layer, num_layers=2)
@@ -342,6 +377,11 @@ class TransformerEncoder(TensorModule):
 class TransformerDecoder(TensorModule):
     """A stack of copies of a decoder layer. tgt: (T, N, E), memory: (S, N, E).
 
+    Parameters:
+        decoder_layer (Module): the layer that is copied
+        num_layers (int): how many copies
+        norm (Module or None, default None): the layer norm behind the last layer; None has none
+
     >>> import tensorrt_lite as trt
     >>> layer = trt.nn.TransformerDecoderLayer(d_model=16, nhead=4, batch_first=True)
     >>> decoder = trt.nn.TransformerDecoder(layer, num_layers=2)
@@ -388,6 +428,24 @@ class TransformerDecoder(TensorModule):
 
 class Transformer(TensorModule):
     """Encoder and decoder. src: (S, N, E), tgt: (T, N, E), N first with batch_first; output like tgt.
+
+    Parameters:
+        d_model (int, default 512): E, the number of features
+        nhead (int, default 8): how many heads of attention; divides d_model
+        num_encoder_layers (int, default 6): how many layers the encoder has
+        num_decoder_layers (int, default 6): how many layers the decoder has
+        dim_feedforward (int, default 2048): the width of the feed-forward network
+        dropout (float, default 0.1): the probability that an element is dropped in training
+        activation (str or function, default relu): the activation of the feed-forward network: 'relu', 'gelu' or a
+            function
+        custom_encoder (Module or None, default None): the encoder, instead of a TransformerEncoder
+        custom_decoder (Module or None, default None): the decoder, instead of a TransformerDecoder
+        layer_norm_eps (float, default 1e-05): eps of the layer norms
+        batch_first (bool, default False): whether the batch is the first dimension, not the second
+        norm_first (bool, default False): whether layer norms come before attention and feed-forward network, not behind
+        bias (bool, default True): whether linear layers and norms have biases
+        device (device or None, default None): where the parameters are; None is the default device
+        dtype (dtype or None, default None): the type of the parameters; None is the default
 
     >>> import tensorrt_lite as trt
     >>> model = trt.nn.Transformer(d_model=16, nhead=4, num_encoder_layers=1, num_decoder_layers=1, batch_first=True)

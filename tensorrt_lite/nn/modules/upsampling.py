@@ -11,6 +11,14 @@ from ._typed import TensorModule
 class Upsample(TensorModule):
     """Resizes the spatial dimensions of input (N, C, *) to `size` or by `scale_factor`.
 
+    Parameters:
+        size (int or tuple of ints, default None): the spatial size of the result
+        scale_factor (number or tuple of numbers, default None): the factor of the spatial size, instead of size
+        mode (str, default 'nearest'): 'nearest', 'linear', 'bilinear', 'bicubic' or 'trilinear'
+        align_corners (bool or None, default None): whether the centres of the corner pixels stay in place, not the
+            outer edges
+        recompute_scale_factor (bool or None, default None): whether the factor is computed again from the rounded size
+
     >>> import tensorrt_lite as trt
     >>> x = trt.tensor([[[1.0, 3.0]]])
     >>> trt.nn.Upsample(scale_factor=2)(x)
@@ -58,6 +66,10 @@ class Upsample(TensorModule):
 class UpsamplingNearest2d(Upsample):
     """Upsample of images, mode nearest.
 
+    Parameters:
+        size (int or tuple of ints, default None): the spatial size of the result
+        scale_factor (number or tuple of numbers, default None): the factor of the spatial size, instead of size
+
     >>> import tensorrt_lite as trt
     >>> trt.nn.UpsamplingNearest2d(scale_factor=2)(trt.tensor([[[[1.0, 2.0]]]]))
     tensor([[[[1., 1., 2., 2.],
@@ -70,6 +82,10 @@ class UpsamplingNearest2d(Upsample):
 
 class UpsamplingBilinear2d(Upsample):
     """Upsample of images, mode bilinear with aligned corners.
+
+    Parameters:
+        size (int or tuple of ints, default None): the spatial size of the result
+        scale_factor (number or tuple of numbers, default None): the factor of the spatial size, instead of size
 
     >>> import tensorrt_lite as trt
     >>> trt.nn.UpsamplingBilinear2d(size=(2, 3))(trt.tensor([[[[1.0, 2.0], [3.0, 4.0]]]]))

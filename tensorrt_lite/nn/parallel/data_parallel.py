@@ -24,6 +24,12 @@ class DataParallel(Module):
     device_ids: all by default. output_device: where the outputs are joined, by default the first, which the module's parameters and buffers must be on
     (RuntimeError). dim: of the batch. The module itself is `.module`.
 
+    Parameters:
+        module (Module): the module
+        device_ids (list or None, default None): the GPUs; None is all
+        output_device (device or None, default None): where the outputs are joined; None is the first GPU
+        dim (int, default 0): the dimension of the batch
+
     >>> import tensorrt_lite as trt
     >>> device = "cuda" if trt.cuda.is_available() else "cpu"
     >>> model = trt.nn.DataParallel(trt.nn.Linear(3, 2).to(device))
