@@ -345,3 +345,9 @@ def test_index_fill_of_an_unbatched_tensor_by_values_with_gradients():
 
     gradients = vmap(grad(filled))(values)
     assert gradients.tolist() == [grad(filled)(v).item() for v in values] == [8.0, 20.0, 28.0]
+
+
+def test_a_batch_of_indices_reads_a_tensor_that_all_elements_share() -> None:
+    table, indices = trt.arange(12.0).reshape(4, 3), trt.tensor([[3, 0], [1, 2]])
+    assert trt.equal(vmap(lambda i: table[i])(indices), table[indices])
+    assert trt.equal(vmap(vmap(lambda i: table[i, 1]))(indices), table[indices, 1])

@@ -29,7 +29,7 @@ cdef extern from "Python.h":
 
 
 attach()
-from tensorrt_lite._C.core.python_key import dispatch_object, operator_object
+from tensorrt_lite._C.core.python_key import dispatch_object, dispatches, operator_object
 cdef object _ops = ops_namespace()
 
 
@@ -304,12 +304,12 @@ def getitem(TensorBase self not None, key):
 
 
 cdef bint handled_by_index(TensorBase self, list indices):
-    """Whether an index is of a class with __torch_dispatch__, which the tensor is not."""
+    """Whether an index is of a class with __torch_dispatch__, which the tensor is not. Transforms' tensors are of none."""
     cdef object t
     if self.keys & K_PYTHON:
         return False
     for _, t in indices:
-        if (<TensorBase>t).keys & K_PYTHON and intercepted((<TensorBase>t).keys):
+        if (<TensorBase>t).keys & K_PYTHON and intercepted((<TensorBase>t).keys) and dispatches(type(t)):
             return True
     return False
 
