@@ -6,7 +6,6 @@ its prefix, in `tensorrt_lite.linalg`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.autograd.forward import get_tangent
@@ -353,7 +352,12 @@ def _is_differentiated(tensors: list[Any]) -> bool:
     """Whether an operator of these is recorded, has tangents to carry or runs in a transform."""
     from tensorrt_lite._C.core.dispatch import is_grad_enabled
 
-    return is_grad_enabled() and any(t.requires_grad for t in tensors) or any(get_tangent(t) is not None for t in tensors) or is_transformed(tensors)
+    return is_grad_enabled() and any(t.requires_grad for t in tensors) or _has_tangents(tensors)
+
+
+def _has_tangents(tensors: list[Any]) -> bool:
+    """Whether an operator of these has tangents to carry or runs in a transform."""
+    return any(get_tangent(t) is not None for t in tensors) or is_transformed(tensors)
 
 
 @autocast_policy(cpu="float32")
@@ -633,10 +637,6 @@ def dist(input: Any, other: Any, p: float = 2) -> Any:
 
 # ---- distances
 
-# elements of the differences held at a time: what a graph keeps in any case, and what stays in L2
-_DIFFERENCES, _DIFFERENCES_ALONE = 1 << 22, 1 << 16
-
-
 def _check_distance(name: str, x: Any, p: float) -> None:
     if not x.is_floating_point():
         raise RuntimeError(f"{name} only supports floating-point dtypes, got: {x.dtype}")
@@ -646,13 +646,11 @@ def _check_distance(name: str, x: Any, p: float) -> None:
         raise RuntimeError(f"{name} only supports non-negative p values")
 
 
-def _row_norms(x: Any, p: float, recorded: bool) -> Any:
-    """p = 0 counts what is not zero; its derivative is zero, not absent. Rows of no elements have a norm of zero."""
+def _row_norms(x: Any, p: float) -> Any:
+    """By operators with tangents and batches. p = 0 counts what is not zero; its derivative is zero, not absent. Rows of no elements have a norm of zero."""
     if x.shape[-1] == 0:
         return x.sum(-1)
     if p == 0:
-        if not recorded:
-            return _ops.linalg_vector_norm(x, 0, -1)
         return (x.detach() != 0).to(x.dtype).sum(-1) + x.sign().sum(-1) * 0
     return _ops.linalg_vector_norm(x, p, -1)
 
@@ -691,37 +689,15 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str | None = "use_mm_f
     n, m = x1.shape[-2], x2.shape[-2]
     if p == 2 and (mode == 1 or mode == 0 and (n > 25 or m > 25)):
         return _matrix_distances(x1, x2)
-    recorded = _is_differentiated([x1, x2])
-    # the norms take room beside the differences
-    pairs = (_DIFFERENCES if recorded else _DIFFERENCES_ALONE) // max(4, x1.shape[-1] * max(_product(x1.shape[:-2]), _product(x2.shape[:-2])))
-    step, width, others = max(1, pairs // max(1, m)), max(1, 3 * pairs), x2.unsqueeze(-3)
+    if x1.dtype == x2.dtype and not _has_tangents([x1, x2]):
+        if x1.shape[:-2] != x2.shape[:-2]:
+            from tensorrt_lite import _refuse_sizes, broadcast_shapes
 
-    def distances(i: int) -> Any:
-        some = x1.narrow(-2, i, min(step, n - i)).unsqueeze(-2)
-        if recorded or m <= width:
-            return _row_norms(some - others, p, recorded)
-        return _joined((_row_norms(some - rows, p, False) for rows in others.split(width, -2)), -1, m, False)
-
-    return _joined((distances(i) for i in range(0, max(n, 1), step)), -2, n, recorded)
-
-
-def _joined(parts: Iterator[Any], dim: int, size: int, recorded: bool) -> Any:
-    """Parts of a result of `size` along dim (from the end) in one tensor; unless they are recorded, each is let go when it has been copied."""
-    if recorded:
-        found = list(parts)
-        return found[0] if len(found) == 1 else _ops.cat(found, dim)
-    result, at = None, 0
-    for part in parts:
-        length = part.shape[dim]
-        if length == size and not at:
-            return part
-        if result is None:
-            shape = list(part.shape)
-            shape[dim] = size
-            result = part.new_empty(shape)
-        result.narrow(dim, at, length).copy_(part)
-        at += length
-    return result
+            _refuse_sizes(x1.shape[:-2], x2.shape[:-2])
+            batches = broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+            x1, x2 = x1.expand(*batches, *x1.shape[-2:]), x2.expand(*batches, *x2.shape[-2:])
+        return _ops._row_distances(x1, x2, p)
+    return _row_norms(x1.unsqueeze(-2) - x2.unsqueeze(-3), p)
 
 
 @autocast_policy(cuda="float32")
@@ -733,13 +709,10 @@ def pdist(input: Any, p: float = 2.0) -> Any:
     n = input.shape[0]
     if n < 2:
         return input.new_zeros(0) + input.reshape(-1).narrow(0, 0, 0)
-    recorded = _is_differentiated([input])
-    width = max(1, 3 * _DIFFERENCES_ALONE // max(4, input.shape[1]))
-    if recorded or n <= width:
-        parts = (_row_norms(input.narrow(0, i, 1) - input.narrow(0, i + 1, n - i - 1), p, recorded) for i in range(n - 1))
-    else:
-        parts = (_row_norms(input.narrow(0, i, 1) - input.narrow(0, j, min(width, n - j)), p, False) for i in range(n - 1) for j in range(i + 1, n, width))
-    return _joined(parts, -1, n * (n - 1) // 2, recorded)
+    if not _has_tangents([input]):
+        return _ops._pair_distances(input, p)
+    first, second = _ops.triu_indices(n, n, 1, device=input.device).unbind(0)
+    return _row_norms(input.index_select(0, first) - input.index_select(0, second), p)
 
 
 # ---- integrals of samples
