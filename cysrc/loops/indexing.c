@@ -584,6 +584,9 @@ INL i64 bag_row(const BagArgs *a, i64 j, u64 *bad)
     return row == a->skipped ? -1 : row;
 }
 
+/* Rows as wide as the numbers that they are chosen by; tables of floats have fewer than 2^32. */
+#define BAG_PLACE_f32 u32
+#define BAG_PLACE_f64 i64
 #define BAGS(T, C, LD, ST)                                                                                           \
     INL void bag_block_##T(const BagArgs *a, i64 first, i64 end, i64 column, i64 n, T *out, u64 *bad)                \
     {                                                                                                                \
@@ -620,6 +623,60 @@ INL i64 bag_row(const BagArgs *a, i64 j, u64 *bad)
         }                                                                                                            \
         return bad;                                                                                                  \
     }                                                                                                                \
+    static u64 bag_largest_##T(const BagArgs *a, i64 begin, i64 end)                                                 \
+    {                                                                                                                \
+        u64 bad = 0;                                                                                                 \
+        for (i64 b = begin; b < end; b++) {                                                                          \
+            i64 first = a->ends[b], stop = a->ends[b + 1];                                                           \
+            first = first < 0 ? 0 : first;                                                                           \
+            stop = stop > a->count ? a->count : stop;                                                                \
+            for (i64 column = 0; column < a->columns; column += BAG_COLUMNS) {                                       \
+                const i64 n = a->columns - column < BAG_COLUMNS ? a->columns - column : BAG_COLUMNS;                 \
+                T *out = (T *)a->dense + b * a->columns + column;                                                    \
+                i64 *from = a->largest + b * a->columns + column;                                                    \
+                C most[BAG_COLUMNS] = {0};                                                                           \
+                BAG_PLACE_##C place[BAG_COLUMNS];                                                                    \
+                int some = 0;                                                                                        \
+                for (i64 j = first; j < stop; j++) {                                                                 \
+                    const i64 at = bag_row(a, j, &bad);                                                              \
+                    if (at < 0)                                                                                      \
+                        continue;                                                                                    \
+                    const T *row = (const T *)a->table + at * a->columns + column;                                   \
+                    const BAG_PLACE_##C here = (BAG_PLACE_##C)at;                                                    \
+                    if (!some)                                                                                       \
+                        for (i64 c = 0; c < n; c++)                                                                  \
+                            most[c] = LD(row[c]), place[c] = here;                                                   \
+                    else                                                                                             \
+                        for (i64 c = 0; c < n; c++) {                                                                \
+                            const C v = LD(row[c]);                                                                  \
+                            const int larger = (v > most[c]) | ((v != v) & (most[c] == most[c]));                    \
+                            most[c] = larger ? v : most[c];                                                          \
+                            place[c] = larger ? here : place[c];                                                     \
+                        }                                                                                            \
+                    some = 1;                                                                                        \
+                }                                                                                                    \
+                for (i64 c = 0; c < n; c++) {                                                                        \
+                    out[c] = ST(most[c]);                                                                            \
+                    from[c] = some ? (i64)place[c] : -1;                                                                 \
+                }                                                                                                    \
+            }                                                                                                        \
+        }                                                                                                            \
+        return bad;                                                                                                  \
+    }                                                                                                                \
+    static void bag_largest_gradient_##T(const BagArgs *a, i64 begin, i64 end)                                       \
+    {                                                                                                                \
+        for (i64 b = 0; b < a->bags; b++) {                                                                          \
+            const T *g = (const T *)a->dense + b * a->columns;                                                       \
+            const i64 *from = a->largest + b * a->columns;                                                           \
+            for (i64 c = begin; c < end; c++) {                                                                      \
+                const u64 at = (u64)from[c];                                                                         \
+                if (at < (u64)a->limit) {                                                                            \
+                    T *to = (T *)a->table + at * a->columns + c;                                                     \
+                    *to = ST(LD(*to) + LD(g[c]));                                                                    \
+                }                                                                                                    \
+            }                                                                                                        \
+        }                                                                                                            \
+    }                                                                                                                \
     static u64 bag_gradient_##T(const BagArgs *a, i64 begin, i64 end)                                                \
     {                                                                                                                \
         u64 bad = 0;                                                                                                 \
@@ -652,6 +709,22 @@ void ISA_NAME(index_bag_gradient)(void *context, int64_t begin, int64_t end)
     BagArgs *a = context;
     if ((a->dtype == DT_f16 ? bag_gradient_f16 : a->dtype == DT_bf16 ? bag_gradient_bf16 : a->dtype == DT_f32 ? bag_gradient_f32 : bag_gradient_f64)(a, begin, end))
         __atomic_store_n(&a->bad, 1, __ATOMIC_RELAXED);
+}
+
+/* The largest elements of bags [begin, end). */
+void ISA_NAME(index_bag_largest)(void *context, int64_t begin, int64_t end)
+{
+    BagArgs *a = context;
+    if ((a->dtype == DT_f16 ? bag_largest_f16 : a->dtype == DT_bf16 ? bag_largest_bf16 : a->dtype == DT_f32 ? bag_largest_f32 : bag_largest_f64)(a, begin, end))
+        __atomic_store_n(&a->bad, 1, __ATOMIC_RELAXED);
+}
+
+/* Columns [begin, end) of the table: an element may be the largest of many bags. */
+void ISA_NAME(index_bag_largest_gradient)(void *context, int64_t begin, int64_t end)
+{
+    const BagArgs *a = context;
+    (a->dtype == DT_f16 ? bag_largest_gradient_f16 : a->dtype == DT_bf16 ? bag_largest_gradient_bf16 : a->dtype == DT_f32 ? bag_largest_gradient_f32
+                                                                                                     : bag_largest_gradient_f64)(a, begin, end);
 }
 
 /* ---- classes as rows of zeros with a one ------------------------------------------------------------------------ */

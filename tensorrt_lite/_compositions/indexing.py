@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
+from tensorrt_lite._C.autograd.forward import get_tangent
 from tensorrt_lite._C.autograd.node import namespace
 from tensorrt_lite._C.core.python_key import is_transformed
 from tensorrt_lite._C.core.dispatch import is_grad_enabled
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _ops = namespace()
 _int64, _int32, _float32, _bool = _dtype_by_name("int64"), _dtype_by_name("int32"), _dtype_by_name("float32"), _dtype_by_name("bool")
+_BAG_TYPES = (_float32, *(_dtype_by_name(name) for name in ("float64", "bfloat16", "float16")))
 # elements of rows that are scaled at a time
 _RENORMED = 1 << 16
 
@@ -304,6 +306,18 @@ def _rows_of_bags(weight: Any, indices: Any, padding: int, scale_grad_by_freq: A
         raise RuntimeError(f"embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be {wrong}") from None
 
 
+def _has_largest_step(weight: Any) -> bool:
+    """Whether maxima of bags have a kernel: on the CPU, of types with loops, outside of transforms and forward mode, and for rows that 32 bits count."""
+    return (
+        weight.device.type in ("cpu", "meta")
+        and weight.dim() == 2
+        and weight.dtype in _BAG_TYPES
+        and weight.size(0) < 1 << 32
+        and get_tangent(weight) is None
+        and not is_transformed([weight])
+    )
+
+
 def embedding_bag(
     weight: Any,
     indices: Any,
@@ -339,12 +353,18 @@ def embedding_bag(
     if include_last_offset and not ends.is_meta:
         i = i[: int(ends[-1])]
         per_sample_weights = None if per_sample_weights is None else per_sample_weights[: i.size(0)]
-    taking = mode == 2 or scale_grad_by_freq or sparse  # composed of rows that are taken first
+    direct = mode == 2 and _has_largest_step(w) and not (scale_grad_by_freq or sparse)
+    taking = mode == 2 and not direct or scale_grad_by_freq or sparse  # composed of rows that are taken first
     keep = None if padding < 0 else i != padding
     bag = None if mode == 0 and keep is None and not taking else _bag_of_each(ends, i)
     sizes = None if mode == 0 else ends[1:] - ends[:-1]
     if mode and keep is not None:
         sizes = _ops.zeros_like(sizes).index_add(0, bag, keep.to(_int64))
+    if direct:
+        result, largest = _ops._embedding_bag_largest(w, i, ends, padding)
+        if not sizes.is_meta and bool((sizes == 0).any()):
+            largest = largest.clamp_min(0)
+        return result, bag.to(i.dtype), sizes.to(i.dtype), largest.to(i.dtype)
     if mode == 2:
         taken = _rows_of_bags(w, i, padding, scale_grad_by_freq, sparse)
         result, largest = _largest_of_bags(taken, i, keep, ends, bag)

@@ -108,3 +108,60 @@ def test_maxima_of_no_indices_keep_the_graph():
     assert result.tolist() == [[0.0, 0.0]] * 2
     result.sum().backward()
     assert weight.grad.tolist() == [[0.0, 0.0]] * 3
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("padding", [None, 3])
+def test_maxima_and_their_gradients(dtype, padding):
+    """Bags of none, of one and of many rows, more columns than are taken at a time, ties, padding."""
+    rng = torch.Generator().manual_seed(4)
+    w, i = torch.randn(9, 70, generator=rng).mul(2).round().to(dtype), torch.randint(0, 9, (60,), generator=rng)
+    o = torch.tensor([0, 0, 1, 20, 20, 60])
+    found = []
+    for lib, convert in ((torch, lambda t: t), (trt, ours)):
+        leaf = convert(w.clone().requires_grad_())
+        results = lib.embedding_bag(leaf, convert(i), convert(o), False, 2, False, None, False, *(() if padding is None else (padding,)))
+        g = (lib.arange(results[0].numel()) % 4).to(results[0].dtype).reshape(results[0].shape)
+        recorded = lib.autograd.grad(results[0], leaf, g, create_graph=lib is trt, retain_graph=True)[0]
+        found.append((*results, lib.autograd.grad(results[0], leaf, g)[0], recorded))
+    same(found[1], found[0], "results and gradients")
+
+
+def test_second_derivatives_and_batches_of_maxima():
+    w, i, o = trt.randn(5, 3, dtype=trt.float64, requires_grad=True), trt.tensor([0, 2, 4, 1, 3]), trt.tensor([0, 2, 2])
+    call = lambda t: F.embedding_bag(i, t, o, mode="max").sin()  # noqa: E731
+    assert trt.autograd.gradcheck(call, (w,), check_forward_ad=True, check_batched_grad=True) and trt.autograd.gradgradcheck(call, (w,))
+    many = trt.randn(4, 5, 3)
+    assert trt.equal(trt.func.vmap(call)(many), trt.stack([call(each) for each in many]))
+
+
+def test_nan_is_the_largest_of_a_bag():
+    w = trt.tensor([[1.0, float("nan")], [float("nan"), 2.0], [3.0, 4.0]])
+    result = F.embedding_bag(trt.tensor([[0, 1, 2], [2, 2, 2]]), w, mode="max")
+    assert result[0].isnan().all() and result[1].tolist() == [3.0, 4.0]
+
+
+def test_maxima_take_no_rows_aside():
+    w, i = trt.randn(300, 500, requires_grad=True), trt.randint(0, 300, (2000,))
+    trt.cpu.reset_peak_memory_stats()
+    before = trt.cpu.memory_allocated()
+    F.embedding_bag(i, w, trt.arange(0, 2000, 20), mode="max").sum().backward()
+    assert trt.cpu.max_memory_allocated() - before < 2_500_000  # rows of all indices would take 4 MB
+
+
+def test_maxima_do_not_depend_on_threads():
+    w, i, before, found = trt.randn(300, 100, requires_grad=True), trt.randint(0, 300, (5000,)), trt.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            trt.set_num_threads(threads)
+            y = F.embedding_bag(i, w, trt.arange(0, 5000, 7), mode="max")
+            found.append((y, trt.autograd.grad(y.square().sum(), w)[0]))
+    finally:
+        trt.set_num_threads(before)
+    assert all(trt.equal(a, b) for other in found[1:] for a, b in zip(found[0], other, strict=True))
+
+
+def test_an_index_out_of_range_is_named_by_maxima():
+    for wrong in (-1, 6):
+        with pytest.raises(RuntimeError, match="not in the valid range|to be"):
+            F.embedding_bag(trt.tensor([[0, wrong]]), trt.randn(6, 3), mode="max")

@@ -12,7 +12,7 @@ from tensorrt_lite._C.core.tensor cimport ITEM_SIZE, TensorBase, data_of, empty_
 from tensorrt_lite._C.steps.indexing cimport BagArgs, LineArgs, MaskArgs, OneHotArgs, PUT_SET, RowArgs, SearchArgs
 from tensorrt_lite._C.ops.indexing.rows cimport NOT_SKIPPED, index64, vector_offsets
 from tensorrt_lite._C.steps.indexing cimport (
-    set_bag_gradient, set_bag_sums, set_embed, set_first_outside, set_gather_rows, set_lines, set_masked_fill, set_nonzero, set_offsets, set_one_hot, set_scatter_rows, set_search, set_unravel)
+    set_bag_gradient, set_bag_largest, set_bag_largest_gradient, set_bag_sums, set_embed, set_first_outside, set_gather_rows, set_lines, set_masked_fill, set_nonzero, set_offsets, set_one_hot, set_scatter_rows, set_search, set_unravel)
 
 attach()
 
@@ -33,6 +33,8 @@ cdef extern from *:
     ISA_TASK(index_search_sorted)
     ISA_TASK(index_bag_sums)
     ISA_TASK(index_bag_gradient)
+    ISA_TASK(index_bag_largest)
+    ISA_TASK(index_bag_largest_gradient)
     ISA_TASK(index_one_hot)
     ISA_FUNCTION(int64_t, index_out_of_range, (const int64_t*, int64_t, int64_t, int64_t))
     ISA_FUNCTION(int64_t, index_offsets, (int64_t*, const int64_t*, int64_t, int64_t, int64_t, int64_t, int))
@@ -48,6 +50,8 @@ cdef extern from *:
     task_fn trt_search_sorted "index_search_sorted"()
     task_fn trt_bag_sums "index_bag_sums"()
     task_fn trt_bag_gradient "index_bag_gradient"()
+    task_fn trt_bag_largest "index_bag_largest"()
+    task_fn trt_bag_largest_gradient "index_bag_largest_gradient"()
     task_fn trt_one_hot "index_one_hot"()
     range_fn trt_out_of_range "index_out_of_range"()
     offsets_fn trt_byte_offsets "index_offsets"()
@@ -63,6 +67,8 @@ cdef task_fn masked_fill_task = trt_masked_fill()
 cdef task_fn search_task = trt_search_sorted()
 cdef task_fn bag_sums_task = trt_bag_sums()
 cdef task_fn bag_gradient_task = trt_bag_gradient()
+cdef task_fn bag_largest_task = trt_bag_largest()
+cdef task_fn bag_largest_gradient_task = trt_bag_largest_gradient()
 cdef task_fn one_hot_task = trt_one_hot()
 cdef range_fn out_of_range = trt_out_of_range()
 cdef offsets_fn byte_offsets = trt_byte_offsets()
@@ -312,6 +318,23 @@ cdef int bag_gradient(TensorBase grad, TensorBase indices, TensorBase bag, Tenso
     return raise_outside(r, rows) if a.bad else 0
 
 
+cdef int bag_largest(TensorBase weight, TensorBase indices, TensorBase ends, int64_t skipped, TensorBase r, TensorBase largest) except -1:
+    cdef BagArgs a
+    cdef TensorBase rows = bag_arguments(&a, weight, r, indices, None, skipped)
+    a.ends = <const int64_t*>data_of(ends)
+    a.bag = NULL
+    a.largest = <int64_t*>data_of(largest)
+    run_bag_task(bag_largest_task, &a, r.sizes[0], (a.count + r.sizes[0]) * a.columns, r.sizes[0] * GRAIN // ((a.count + 1) * a.columns), weight, rows, ends, largest, r)
+    return raise_outside(weight, rows) if a.bad else 0
+
+
+cdef int bag_largest_gradient(TensorBase grad, TensorBase largest, TensorBase r) except -1:
+    cdef BagArgs a
+    a.table, a.dense, a.largest = data_of(r), data_of(grad), <int64_t*>data_of(largest)
+    a.limit, a.columns, a.bags, a.dtype = r.sizes[0], r.sizes[1], grad.sizes[0], r.dtype
+    return run_task(bag_largest_gradient_task, &a, a.columns, grad.numel, max(<int64_t>16, GRAIN // (a.bags + 1)), grad, largest, r)
+
+
 cdef int run_bag_task(task_fn task, BagArgs* a, int64_t n, int64_t work, int64_t grain, TensorBase x, TensorBase rows, TensorBase bags, TensorBase scale, TensorBase r) except -1:
     """run_task for operands of which there are five."""
     cdef trt_block* held[2]
@@ -370,4 +393,6 @@ set_nonzero(DEV_CPU, nonzero)
 set_one_hot(DEV_CPU, one_hot)
 set_bag_sums(DEV_CPU, bag_sums)
 set_bag_gradient(DEV_CPU, bag_gradient)
+set_bag_largest(DEV_CPU, bag_largest)
+set_bag_largest_gradient(DEV_CPU, bag_largest_gradient)
 set_search(DEV_CPU, search)

@@ -11,7 +11,7 @@ from tensorrt_lite._C.ops.indexing.rows cimport (
     NOT_SKIPPED, add_dim, bags_of_ends, begin_write, check_apart, clone_of, copy_in_order, dimension_rows, empty_in_order, finish_write, first_bad, flat_offsets, flat_rows, gather_from, index64, index64_expanded, index_at,
     number_beside, one_dimensional, scalar_value, scatter_to, span_of, take_flat, vector_index, vector_offsets, without_repeats, write_lines)
 from tensorrt_lite._C.ops.memory cimport memory_of
-from tensorrt_lite._C.steps.indexing cimport PUT_ADD, PUT_MAX, PUT_MIN, PUT_MUL, PUT_SET, RowArgs, SearchArgs, run_bag_gradient, run_bag_sums, run_embed, run_offsets, run_one_hot, run_search
+from tensorrt_lite._C.steps.indexing cimport PUT_ADD, PUT_MAX, PUT_MIN, PUT_MUL, PUT_SET, RowArgs, SearchArgs, run_bag_gradient, run_bag_largest, run_bag_largest_gradient, run_bag_sums, run_embed, run_offsets, run_one_hot, run_search
 
 
 # ---- index_select, index_add, index_copy, index_fill ----------------------------------------------------------------
@@ -549,19 +549,47 @@ def embedding_dense_backward(TensorBase grad_output not None, TensorBase indices
     return embedding_backward(grad_output, indices, (num_weights, grad_output.sizes[grad_output.ndim - 1]), padding_idx, scale_grad_by_freq)
 
 
-cdef TensorBase _embedding_bag_sums_kernel(TensorBase weight, TensorBase indices, TensorBase ends, TensorBase scale, int64_t padding_idx):
-    cdef int64_t sizes[2]
-    cdef TensorBase r
+cdef int check_bags(TensorBase weight, TensorBase indices, TensorBase ends) except -1:
     if weight.ndim != 2 or indices.ndim != 1 or ends.ndim != 1 or ends.numel < 1:
         raise RuntimeError(f"embedding_bag: weight {shape_text(weight)}, indices {shape_text(indices)} and ends {shape_text(ends)} do not fit")
     if not is_floating_type(weight.dtype) or not has_loops(weight.dtype):
         raise NotImplementedError(f"\"embedding_bag\" not implemented for '{dtype_text(weight.dtype)}'")
+    return 0
+
+
+cdef TensorBase _embedding_bag_sums_kernel(TensorBase weight, TensorBase indices, TensorBase ends, TensorBase scale, int64_t padding_idx):
+    cdef int64_t sizes[2]
+    cdef TensorBase r
+    check_bags(weight, indices, ends)
     if scale is not None and scale.dtype != weight.dtype:
         raise RuntimeError(f"embedding_bag: expected per_sample_weights of weight's type {dtype_text(weight.dtype)}, got {dtype_text(scale.dtype)}")
     sizes[0], sizes[1] = ends.numel - 1, weight.sizes[1]
     r = empty_tensor(2, sizes, weight.dtype, place_of(weight))
     if r.numel:
         run_bag_sums(weight.device_type, contiguous_of(weight), indices, index64(ends), None if scale is None else contiguous_of(scale), padding_idx, r)
+    return r
+
+
+cdef object _embedding_bag_largest_kernel(TensorBase weight, TensorBase indices, TensorBase ends, int64_t padding_idx):
+    cdef int64_t sizes[2]
+    cdef TensorBase r, largest
+    check_bags(weight, indices, ends)
+    sizes[0], sizes[1] = ends.numel - 1, weight.sizes[1]
+    r, largest = empty_tensor(2, sizes, weight.dtype, place_of(weight)), empty_tensor(2, sizes, I64, place_of(weight))
+    if r.numel:
+        run_bag_largest(weight.device_type, contiguous_of(weight), indices, index64(ends), padding_idx, r, largest)
+    return r, largest
+
+
+cdef object bag_largest_backward(object grad, object largest, object shape):
+    cdef TensorBase r
+    if grad is None:
+        return None
+    if grad_mode() or ((<TensorBase?>grad).keys | (<TensorBase?>largest).keys) & (K_WRAPPED | K_FORWARD_AD):
+        return grad.new_zeros(shape).scatter_add(0, largest.clamp_min(0), grad.masked_fill(largest < 0, 0)) if shape[0] else grad.new_zeros(shape)
+    r = grad.new_zeros(shape)
+    if r.numel and grad.numel():
+        run_bag_largest_gradient(r.device_type, contiguous_of(<TensorBase>grad), contiguous_of(<TensorBase>largest), r)
     return r
 
 
