@@ -6,6 +6,7 @@ its prefix, in `tensorrt_lite.linalg`).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.autograd.forward import get_tangent
@@ -431,13 +432,29 @@ _PADE_BOUND = 5.371920351148152
 _MATRICES_ALONE = 1 << 16  # elements of a batch that are computed with at a time
 
 
+def _joined(parts: Iterator[Any], dim: int, size: int) -> Any:
+    """Parts of a result of `size` along dim (from the end) in one tensor; each is let go when it has been copied."""
+    result, at = None, 0
+    for part in parts:
+        length = part.shape[dim]
+        if length == size and not at:
+            return part
+        if result is None:
+            shape = list(part.shape)
+            shape[dim] = size
+            result = part.new_empty(shape)
+        result.narrow(dim, at, length).copy_(part)
+        at += length
+    return result
+
+
 def _by_matrices(function: Any, A: Any, dim: int) -> Any:
     """function(A) of some matrices of a large batch at a time, so that what it holds meanwhile does not grow with the batch; dim: the batch's in the result, from the end."""
     each = A.shape[-2] * A.shape[-1]
     if A.dim() < 3 or A.numel() <= _MATRICES_ALONE or _is_differentiated([A]):
         return function(A)
     flat = A.flatten(0, -3)
-    result = _joined((function(part) for part in flat.split(max(1, _MATRICES_ALONE // each))), dim, flat.shape[0], False)
+    result = _joined((function(part) for part in flat.split(max(1, _MATRICES_ALONE // each))), dim, flat.shape[0])
     return result.reshape((*A.shape[:-2], *result.shape[1:]))
 
 

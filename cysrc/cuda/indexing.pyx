@@ -431,7 +431,7 @@ cdef int lines(LineArgs* a, TensorBase table, TensorBase dense, TensorBase index
 
 # ---- positions -----------------------------------------------------------------------------------------------------
 
-cdef TensorBase nonzero(TensorBase x):
+cdef TensorBase nonzero(TensorBase x, int dims):
     """Row-major positions of the non-zero elements of a contiguous tensor, int64. Waits for their number."""
     cdef int64_t blocks = (x.numel + FLAGS_TILE - 1) // FLAGS_TILE, n = x.numel, total
     cdef TensorBase counts, totals, r

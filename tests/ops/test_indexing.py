@@ -345,3 +345,18 @@ def test_a_number_that_the_type_cannot_hold_is_refused(dtype, number):
     assert h.tolist() == [float("inf"), 0.0]
     with pytest.raises(RuntimeError, match="type c10::Half without overflow"):
         h.masked_fill(h == 0, -1e9)
+
+
+@pytest.mark.parametrize("shape", [(), (5,), (300, 200), (4, 0), (3, 40, 50)])
+@pytest.mark.parametrize("dtype", [trt.float32, trt.bool, trt.int8])
+def test_coordinates_take_no_room_beside_the_result(shape, dtype):
+    x = trt.ones(shape, dtype=dtype)
+    for call in (lambda: [x.nonzero()], lambda: list(trt.where(x)), lambda: list(x.nonzero(as_tuple=True))):
+        expected = [x.numpy().reshape(-1 if not shape else shape).nonzero()]
+        call()
+        trt.cpu.reset_peak_memory_stats()
+        before = trt.cpu.memory_allocated()
+        found = call()
+        assert trt.cpu.max_memory_allocated() - before <= x.numel() * max(1, len(shape)) * 8 + 4096
+        columns = [f.tolist() for f in found] if len(found) > 1 or found[0].dim() == 1 else found[0].t().tolist()
+        assert columns == [c.tolist() for c in expected[0]][: len(columns)]

@@ -8,7 +8,7 @@ from tensorrt_lite._C.core.dtype cimport I64
 from tensorrt_lite._C.core.parallel cimport GRAIN, num_threads, parallel_for, task_fn
 from tensorrt_lite._C.core.iterator cimport contiguous_of, copy_elements, on_host
 from tensorrt_lite._C.core.storage cimport hooks_of
-from tensorrt_lite._C.core.tensor cimport ITEM_SIZE, TensorBase, data_of, empty_tensor, held, is_large, place_of
+from tensorrt_lite._C.core.tensor cimport ITEM_SIZE, TensorBase, data_of, empty_tensor, held, is_large, make_view, place_of
 from tensorrt_lite._C.steps.indexing cimport BagArgs, LineArgs, MaskArgs, OneHotArgs, PUT_SET, RowArgs, SearchArgs
 from tensorrt_lite._C.ops.indexing.rows cimport NOT_SKIPPED, index64, vector_offsets
 from tensorrt_lite._C.steps.indexing cimport (
@@ -256,9 +256,13 @@ cdef int masked_fill(TensorBase s, TensorBase m, TensorBase v, TensorBase r) exc
     return run_task(masked_fill_task, &a, r.numel, r.numel, GRAIN // 2, r, s, m)
 
 
-cdef TensorBase nonzero(TensorBase x):
-    cdef int64_t n = count_nonzero_in(data_of(x), x.dtype, x.numel)
-    cdef TensorBase r = empty_tensor(1, &n, I64, DEV_CPU)
+cdef TensorBase nonzero(TensorBase x, int dims):
+    cdef int64_t n = count_nonzero_in(data_of(x), x.dtype, x.numel), one = 1
+    cdef int64_t sizes[2]
+    cdef TensorBase r
+    sizes[0], sizes[1] = dims, n
+    r = empty_tensor(2, sizes, I64, DEV_CPU)
+    r = make_view(r, 1, &n, &one, (dims - 1) * n)
     write_nonzero(data_of(x), x.dtype, x.numel, n, <int64_t*>data_of(r))
     return r
 
@@ -365,10 +369,10 @@ set_masked_fill(DEV_CPU, masked_fill)
 
 # ---- custom devices: of what is no row, which could fall back as a whole ------------------------------------------------
 
-cdef TensorBase nonzero_on_host(TensorBase x):
+cdef TensorBase nonzero_on_host(TensorBase x, int dims):
     cdef TensorBase found, r
     hooks_of(x.device_type).fall_back(x.device_type, b"nonzero")
-    found = nonzero(on_host(x))
+    found = nonzero(on_host(x), 1)
     r = empty_tensor(found.ndim, found.sizes, found.dtype, place_of(x))
     copy_elements(r, found)
     return r

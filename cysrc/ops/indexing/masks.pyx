@@ -111,35 +111,39 @@ cdef object masked_part(object grad, object mask):
 
 cdef TensorBase flat_nonzero(TensorBase t):
     """Row-major positions of the non-zero elements, int64."""
-    return run_nonzero(t.device_type, contiguous_of(t))
+    return run_nonzero(t.device_type, contiguous_of(t), 1)
 
 
 cdef list coordinates_of(TensorBase t):
     """One int64 vector per dimension: the coordinates of the non-zero elements."""
-    cdef TensorBase flat, r
-    cdef int64_t sizes[2]
+    cdef TensorBase r
     cdef int64_t stride = 1
     cdef int k
     if intercepted(t.keys):
         return list(_ops.unbind(op_nonzero(t, None, FRESH), 1))
     resolve(&OPS[OP_NONZERO], t.keys)              # raises where there is no kernel
-    flat = flat_nonzero(t if has_loops(t.dtype) else cast_to(t, BOOL))
-    if t.ndim == 1:
-        return [flat]
-    sizes[0] = t.ndim
-    sizes[1] = flat.numel
-    r = empty_tensor(2, sizes, I64, place_of(t))
-    run_unravel(t.device_type, flat, t.ndim, t.sizes, r, 1, flat.numel)
-    return [make_view(r, 1, &flat.numel, &stride, k * flat.numel) for k in range(t.ndim)]
+    r = coordinates(t if has_loops(t.dtype) else cast_to(t, BOOL), False)
+    return [make_view(r, 1, &r.sizes[1], &stride, r.offset + k * r.sizes[1]) for k in range(t.ndim)]
+
+
+cdef TensorBase coordinates(TensorBase t, bint rows):
+    """The coordinates of the non-zero elements, (n, dimensions) where `rows`, else (dimensions, n): int64. On the CPU they replace the positions in their memory."""
+    cdef TensorBase flat = run_nonzero(t.device_type, contiguous_of(t), max(t.ndim, 1)), r
+    cdef int64_t sizes[2]
+    cdef int64_t strides[2]
+    sizes[0], sizes[1] = flat.numel if rows else t.ndim, t.ndim if rows else flat.numel
+    strides[0], strides[1] = max(sizes[1], <int64_t>1), 1
+    if t.ndim == 1 or flat.offset:
+        r = make_view(flat, 2, sizes, strides, 0)
+    else:
+        r = empty_tensor(2, sizes, I64, place_of(t))
+    if t.ndim != 1:
+        run_unravel(t.device_type, flat, t.ndim, t.sizes, r, t.ndim if rows else 1, 1 if rows else flat.numel)
+    return r
 
 
 cdef TensorBase nonzero_kernel(TensorBase self, TensorBase out, int mode):
-    cdef TensorBase flat = flat_nonzero(self), r
-    cdef int64_t sizes[2]
-    sizes[0] = flat.numel
-    sizes[1] = self.ndim
-    r = empty_tensor(2, sizes, I64, place_of(self))
-    run_unravel(self.device_type, flat, self.ndim, self.sizes, r, self.ndim, 1)
+    cdef TensorBase r = coordinates(self, True)
     if mode == OUT and (<TensorBase>out).dtype != I64:
         raise RuntimeError(f"nonzero: Expected out tensor to have scalar type Long but got scalar type {dtype_text(out.dtype)}")
     return finish_write("nonzero", r, out, mode)
