@@ -822,3 +822,9 @@ def test_what_outlives_a_transform() -> None:
     trt.vmap(lambda a: kept.append(a) or a)(trt.ones(2))
     with pytest.raises(RuntimeError, match="escaped from inside a function being vmapped"):
         kept[1] + 1
+
+
+def test_a_plain_tensor_is_read_and_written_at_batched_indices():
+    x, i = trt.tensor([10, 11, 12, 13]), trt.tensor([[0, 1], [3, 3]])
+    assert trt.func.vmap(lambda t: x[t])(i).tolist() == x[i].tolist()
+    assert trt.func.vmap(lambda t, y: y.clone().index_put_((t,), t))(i, x.expand(2, 4)).tolist() == [[0, 1, 12, 13], [10, 11, 12, 3]]
