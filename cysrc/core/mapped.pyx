@@ -82,6 +82,7 @@ cdef extern from *:
         MAP_PRIVATE
         MAP_SHARED
         MAP_POPULATE
+        MAP_ANONYMOUS
     char* trt_map(int fd, int64_t n, int flags) nogil
     int64_t trt_count(char* base, int by) nogil
     int munmap(void* p, size_t n) nogil
@@ -128,6 +129,7 @@ cdef class MappedMemory:
     cdef readonly int descriptor
     cdef readonly object filename              # of a file that the program has named
     cdef readonly bytes name
+    cdef bint copied                           # of a file whose mapping is this process's own
     cdef int process                           # whose mapping the count knows: a forked child has it uncounted
     cdef object __weakref__
 
@@ -254,7 +256,7 @@ def is_mapped(Storage s not None):
 
 def filename_of(Storage s not None):
     cdef MappedMemory m = memory_of(s)
-    return None if m is None else m.filename if m.name is None else m.name.decode()
+    return None if m is None or m.copied else m.filename if m.name is None else m.name.decode()
 
 
 cdef int check_size(int64_t nbytes) except -1:
@@ -333,6 +335,27 @@ def from_descriptor(int descriptor, int64_t nbytes, bint keep=True):
     return storage_of(m, nbytes)
 
 
+def new_pool(int64_t nbytes):
+    """Shared memory for the storages of `part_of`, without a descriptor: handing them on copies them."""
+    cdef MappedMemory m = MappedMemory.__new__(MappedMemory)
+    check_size(nbytes)
+    with nogil:
+        m.base = trt_map(-1, max(nbytes, 1), MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE)
+    if m.base == NULL:
+        raise failed("allocate", errno, nbytes)
+    m.mapped = max(nbytes, 1)
+    m.process = getpid()
+    return m
+
+
+def part_of(MappedMemory m not None, int64_t offset, bytes data not None):
+    """A storage of the given bytes, which are put at an offset of a pool."""
+    if offset < 0 or offset > m.mapped or len(data) > m.mapped - offset:
+        raise RuntimeError(f"{len(data)} bytes at {offset} do not fit a pool of {m.mapped}")
+    memcpy(m.base + offset, <const char*>data, len(data))
+    return external_storage(m.base + offset, len(data), m)
+
+
 def add_reference(Storage s not None, int by=1):
     """Count a message that has a named memory's name (or its end)."""
     cdef MappedMemory m = memory_of(s)
@@ -376,4 +399,5 @@ def map_file(filename, bint shared, int64_t nbytes):
         os.close(descriptor)
     forget_descriptor(m)
     m.filename = os.fspath(filename)
+    m.copied = not shared
     return storage_of(m, nbytes)

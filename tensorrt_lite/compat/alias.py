@@ -106,18 +106,23 @@ class _Fallback:
 
     def __call__(self, name: str) -> Any:
         error: AttributeError | None = None
-        if self._own is not None:
-            try:
-                return self._own(name)
-            except AttributeError as own:
-                error = own
-        frame = sys._getframe(1)
-        if frame.f_code.co_name == "__getattribute__" and frame.f_back is not None:
-            frame = frame.f_back  # of a module that `report` watches
-        value = _NOTHING if name.startswith("__") and name != "__all__" else self._alias.stand_in(self._path, name, frame)
-        if value is _NOTHING:
-            raise error or AttributeError(f"module '{_joined(_THERE, self._path)}' has no attribute '{name}'")
-        return value
+        frame: FrameType | None = None
+        try:
+            if self._own is not None:
+                try:
+                    return self._own(name)
+                except AttributeError as own:
+                    error = own
+            frame = sys._getframe(1)
+            if frame.f_code.co_name == "__getattribute__" and frame.f_back is not None:
+                frame = frame.f_back  # of a module that `report` watches
+            value = _NOTHING if name.startswith("__") and name != "__all__" else self._alias.stand_in(self._path, name, frame)
+            if value is _NOTHING:
+                raise error or AttributeError(f"module '{_joined(_THERE, self._path)}' has no attribute '{name}'")
+            return value
+        finally:
+            # an error that a frame holds whose traceback holds the frame keeps all callers, and what they have, until a collection
+            error = frame = None
 
 
 class _Alias:

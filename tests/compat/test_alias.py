@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import operator
 import pickletools
 import sys
+import weakref
 import zipfile
 from contextlib import nullcontext
 from importlib import import_module
@@ -370,3 +372,22 @@ def test_warnings_and_names_of_functions_say_pytorchs_package(torch):
     assert torch.overrides.resolve_name(torch.Tensor.add) == "torch.Tensor.add"
     assert torch.overrides.resolve_name(torch.nn.functional.relu) == "torch.nn.functional.relu"
     assert torch.overrides.resolve_name(len) is None
+
+
+def test_a_missing_name_keeps_no_frame_alive():
+    """The error of a look-up and the frame that made it must not hold each other: they would keep every caller's objects until a collection."""
+
+    class Held:
+        pass
+
+    def look():
+        held = Held()
+        assert not hasattr(torch.utils.data, "no_such_name") and not hasattr(torch, "no_such_name")
+        return weakref.ref(held)
+
+    gc.disable()
+    try:
+        with torch_alias() as torch:
+            assert look()() is None
+    finally:
+        gc.enable()

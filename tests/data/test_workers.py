@@ -156,7 +156,34 @@ def test_default_batches_are_those_without_workers():
     for dataset in (tensors, data.Subset(tensors, [3, -1, 0])):
         plain, loaded = (list(data.DataLoader(dataset, 2, num_workers=n)) for n in (0, 1))
         assert as_lists(plain) == as_lists(loaded)
-    assert loaded[0][0].is_shared() and not loaded[0][1].is_shared()
+    assert loaded[0][0].is_shared() and loaded[0][1].is_shared()  # above and below what travels as bytes
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_a_dropped_iterator_ends_its_workers(persistent):
+    """By reference count alone: nothing waits for the garbage collector."""
+    gc.disable()
+    try:
+        iterator = iter(data.DataLoader(range(100), 2, num_workers=1, persistent_workers=persistent))
+        next(iterator)
+        workers = list(iterator._workers)
+        del iterator
+        assert not any(worker.is_alive() for worker in workers)
+    finally:
+        gc.enable()
+
+
+def test_small_tensors_of_a_batch_are_independent():
+    def collate(batch):
+        return [trt.full((n,), float(n)) for n in (1, 17, 3)]
+
+    (batch,) = data.DataLoader([0], num_workers=1, collate_fn=collate)
+    assert all(t.is_shared() and t.data_ptr() % 64 == 0 for t in batch)
+    batch[1].fill_(-1)
+    assert batch[0].tolist() == [1] and batch[2].tolist() == [3] * 3
+    kept = batch[2]
+    del batch
+    assert kept.tolist() == [3] * 3
 
 
 def test_shared_datasets_are_not_copied():

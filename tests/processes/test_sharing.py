@@ -118,6 +118,7 @@ def test_what_cannot_be_shared():
 def test_mapped_files_tell_their_name(tmp_path):
     storage = trt.UntypedStorage.from_file(tmp_path / "data", True, 16)
     assert storage.is_shared() and storage.filename == str(tmp_path / "data") and not storage.resizable()
+    assert trt.UntypedStorage.from_file(tmp_path / "data", False, 16).filename is None  # whose writes no other process sees
 
 
 def test_modules_share_what_they_learn():

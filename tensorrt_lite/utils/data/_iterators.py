@@ -39,7 +39,9 @@ class _BaseDataLoaderIter:
     """What both kinds have: the sampler's iterator, the base seed, the check of a stream's promised length."""
 
     def __init__(self, loader: DataLoader) -> None:
-        self._loader = loader
+        # not the loader itself, which may hold this object: the two would keep each other's workers alive
+        self._generator = loader.generator
+        self._promised = loader._IterableDataset_len_called
         self._dataset = loader.dataset
         self._dataset_kind = loader._dataset_kind
         self._auto_collation = loader._auto_collation
@@ -52,7 +54,7 @@ class _BaseDataLoaderIter:
         self._seed_pipes()
         self._pin_memory = loader.pin_memory and _can_pin(loader)
         self._sampler_iter: Iterator[Any] = iter(self._index_sampler)
-        self._base_seed = _new_seed(loader)
+        self._base_seed = _new_seed(loader.generator)
         self._num_yielded = 0
 
     def _seed_pipes(self) -> None:
@@ -61,12 +63,13 @@ class _BaseDataLoaderIter:
         if _is_pipe(self._dataset, "IterDataPipe"):
             from .graph_settings import apply_random_seed
 
-            seed = self._shared_seed = _new_seed(self._loader)
+            seed = self._shared_seed = _new_seed(self._generator)
             self._dataset = apply_random_seed(self._dataset, trt.Generator().manual_seed(seed))
 
     def _reset(self, loader: DataLoader, first_iter: bool = False) -> None:
         self._sampler_iter = iter(self._index_sampler)
         self._num_yielded = 0
+        self._promised = loader._IterableDataset_len_called
         self._seed_pipes()
 
     def _next_index(self) -> Any:
@@ -81,7 +84,7 @@ class _BaseDataLoaderIter:
     def __next__(self) -> Any:
         data = self._next_data()
         self._num_yielded += 1
-        promised = self._loader._IterableDataset_len_called
+        promised = self._promised
         if promised is not None and self._dataset_kind == _DatasetKind.Iterable and self._num_yielded > promised:
             text = (
                 f"Length of IterableDataset {self._dataset} was reported to be {promised}(when accessing len(dataloader)), but {self._num_yielded} samples "
@@ -102,8 +105,8 @@ class _BaseDataLoaderIter:
         raise NotImplementedError("{} cannot be pickled", type(self).__name__)
 
 
-def _new_seed(loader: DataLoader) -> int:
-    return int(trt.empty((), dtype=trt.int64, device="cpu").random_(generator=loader.generator).item())
+def _new_seed(generator: Any) -> int:
+    return int(trt.empty((), dtype=trt.int64, device="cpu").random_(generator=generator).item())
 
 
 def _is_pipe(dataset: Any, kind: str) -> bool:

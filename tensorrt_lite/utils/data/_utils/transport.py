@@ -1,7 +1,8 @@
 """How a loader and a worker process talk: a socket, whose messages carry objects and, for large tensors, the descriptors of their memory.
 
 A descriptor lies in the socket's buffer, so a message outlives the worker that has sent it, and nothing outlives both ends. The receiver closes it
-once the memory is mapped: batches that a program keeps take no open files. Small tensors travel as bytes. A view of part of a larger storage
+once the memory is mapped: batches that a program keeps take no open files. Small tensors travel as bytes, and are put into one piece of shared
+memory for the message. A view of part of a larger storage
 travels alone. Memory that the program itself has shared is handed on as it is.
 """
 
@@ -28,7 +29,8 @@ __all__ = ["INLINE_BYTES", "Connection", "new_batch_storage"]
 
 INLINE_BYTES = 32768  # below, bytes cost less than a descriptor: 10 us to make the memory, as much to map it
 _MOST_DESCRIPTORS = 250  # of a message; the system takes 253
-_HEADER = struct.Struct("<QI")  # bytes of the pickle, number of descriptors
+_HEADER = struct.Struct("<QIQ")  # bytes of the pickle, number of descriptors, bytes of small tensors
+_ALIGNMENT = 64
 
 _made: WeakSet[UntypedStorage] = WeakSet()  # memory of batches, which nobody needs here once it is sent
 _receiving = threading.local()
@@ -47,6 +49,7 @@ class _Pickler(ForkingPickler):
     def __init__(self, buffer: BytesIO) -> None:
         super().__init__(buffer, pickle.HIGHEST_PROTOCOL)
         self.descriptors: list[int] = []
+        self.inline = 0  # bytes of small tensors, with room for their alignment
         self.keep: list[Any] = []
 
     def reducer_override(self, obj: Any) -> Any:
@@ -76,7 +79,8 @@ class _Pickler(ForkingPickler):
         if descriptor < 0 and storage.is_shared():
             return NotImplemented
         if descriptor < 0 and nbytes <= INLINE_BYTES or len(self.descriptors) == _MOST_DESCRIPTORS:
-            return _storage_of_bytes, (bytes(exported(storage)) if nbytes else b"",)
+            offset, self.inline = self.inline, self.inline + (nbytes + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
+            return _storage_of_bytes, (bytes(exported(storage)) if nbytes else b"", offset)
         lent = descriptor >= 0 and storage not in _made
         if descriptor < 0:
             copy = mapped.new_shared(nbytes)
@@ -91,11 +95,12 @@ def _received_tensor(storage: Any, dtype: Any, offset: int, shape: Any, stride: 
     return trt.empty(0, dtype=dtype, device="cpu").set_(storage, offset, shape, stride)
 
 
-def _storage_of_bytes(data: bytes) -> Any:
-    storage = UntypedStorage(len(data))
-    if data:
-        exported(storage, True)[:] = data
-    return storage
+def _storage_of_bytes(data: bytes, offset: int) -> Any:
+    if not data:
+        return UntypedStorage(0)
+    if _receiving.pool is None:
+        _receiving.pool = mapped.new_pool(_receiving.inline)
+    return mapped.part_of(_receiving.pool, offset, data)
 
 
 def _received_storage(place: int, nbytes: int, lent: bool) -> Any:
@@ -126,7 +131,7 @@ class Connection:
         buffer = BytesIO()
         pickler = _Pickler(buffer)
         pickler.dump(message)
-        data = memoryview(_HEADER.pack(buffer.tell(), len(pickler.descriptors)) + buffer.getbuffer())
+        data = memoryview(_HEADER.pack(buffer.tell(), len(pickler.descriptors), pickler.inline) + buffer.getbuffer())
         ancillary: Any = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", pickler.descriptors))] if pickler.descriptors else []
         flags = socket.MSG_NOSIGNAL | (socket.MSG_DONTWAIT if wait else 0)
         while data:
@@ -153,7 +158,7 @@ class Connection:
                 raise RuntimeError(
                     "Too many open files. Communication with the workers is no longer possible. Please increase the limit using `ulimit -n` in the shell"
                 )
-        size, _ = _HEADER.unpack(header)
+        size, _, inline = _HEADER.unpack(header)
         buffer = bytearray(size)
         rest = memoryview(buffer)
         while rest:
@@ -162,10 +167,11 @@ class Connection:
                 self._drop(descriptors)
                 raise EOFError
             rest = rest[count:]
-        _receiving.descriptors = descriptors
+        _receiving.descriptors, _receiving.inline, _receiving.pool = descriptors, inline, None
         try:
             return pickle.loads(buffer)
         finally:
+            _receiving.pool = None
             self._drop(descriptors)
 
     @staticmethod
