@@ -11,6 +11,9 @@ from operator import attrgetter
 
 import pytest
 
+import tensorrt_lite as trt
+import tensorrt_lite.optim.lr_scheduler
+import tensorrt_lite.utils.data
 from tensorrt_lite import _help
 from tensorrt_lite._C.core.overrides import PublicFunction
 from tensorrt_lite._declarations import find, path_of
@@ -24,6 +27,7 @@ for _path, _function in FUNCTIONS.items():
     FAMILIES[_found[0].family if _found else "others"].append(_path)
 
 
+DOCUMENTED = (trt.optim.Optimizer, trt.optim.lr_scheduler.LRScheduler, trt.utils.data.DataLoader, trt.utils.data.Sampler, trt.utils.data.TensorDataset)
 # Functions that raise on the CPU, as in PyTorch.
 RAISE = {"nn.functional.scaled_grouped_mm"}
 # Functions that raise in PyTorch for what the example shows, or have other results.
@@ -84,6 +88,22 @@ def test_examples_print_the_same_in_pytorch(family: str) -> None:
         if path not in OURS | ONCE and hasattr(attrgetter(space)(torch) if space else torch, name):
             said += failures(function.__doc__.replace(_help.IMPORT, ">>> import torch as trt\n"), path)
     assert said == ""
+
+
+CLASSES = {c for space in (trt.optim, trt.optim.lr_scheduler, trt.utils.data) for c in vars(space).values() if isinstance(c, type) and issubclass(c, DOCUMENTED) and not c.__name__.startswith("_")}
+
+
+@pytest.mark.parametrize("kind", sorted(CLASSES, key=lambda c: c.__name__), ids=lambda c: c.__name__)
+def test_optimizers_schedules_and_loaders_list_their_parameters(kind: type) -> None:
+    listed = re.sub(r"\n {8}", " ", inspect.cleandoc(kind.__doc__).partition("Parameters:\n")[2])
+    missing = [p for p in inspect.signature(kind).parameters if not re.search(rf"^    \**{p}(?: \(.*?\))?: \S", listed, re.M)]
+    assert missing == []
+
+
+@pytest.mark.parametrize("kind", sorted(CLASSES, key=lambda c: c.__name__), ids=lambda c: c.__name__)
+def test_their_examples_print_the_same_in_pytorch(kind: type) -> None:
+    pytest.importorskip("torch")
+    assert failures(inspect.cleandoc(kind.__doc__).replace(_help.IMPORT, ">>> import torch as trt\n"), kind.__name__) == ""
 
 
 def test_every_description_is_shown_somewhere() -> None:

@@ -21,6 +21,27 @@ class Adafactor(PerTensorOptimizer):
 
     beta2_decay: <= 0, power of the step that is one minus beta2; eps: (of squares, of the parameter's scale); d: bound
     of the update's root mean square. Raises ValueError out of range, RuntimeError for complex parameters.
+
+    Parameters:
+        params (iterable of Tensors or dicts): the parameters, or groups of them with options of their own
+        lr (float or Tensor, default 0.01): the learning rate
+        beta2_decay (float, default -0.8): the power of the step that is one minus beta2
+        eps (tuple of two floats, default (None, 0.001)): added to squares, and the least scale of a parameter; None
+            depends on the dtype
+        d (float, default 1.0): the bound of the update's root mean square
+        weight_decay (float, default 0.0): the factor of the parameters that is added to gradients, or with decoupled
+            decay subtracted from them
+        foreach (bool or None, default None): whether all parameters are stepped in one call; None lets the optimizer
+            choose
+        maximize (bool, default False): whether steps go up, not down
+
+    >>> import tensorrt_lite as trt
+    >>> x = trt.tensor([1.0], requires_grad=True)
+    >>> optimizer = trt.optim.Adafactor([x], lr=0.1)
+    >>> (x ** 2).sum().backward()
+    >>> optimizer.step()
+    >>> round(x.item(), 3)
+    0.9
     """
 
     def __init__(

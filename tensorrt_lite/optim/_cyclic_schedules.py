@@ -46,6 +46,32 @@ class CyclicLR(_MomentumCycle):
 
     mode: `triangular`, `triangular2` (height halves) or `exp_range` (height falls by gamma per step); scale_fn replaces
     it and is called with the cycle or the step, as scale_mode (`cycle`, `iterations`) says.
+
+    Parameters:
+        optimizer (Optimizer): the optimizer whose rates are set
+        base_lr (float or list of floats): the lowest rate, one or for each group
+        max_lr (float or list of floats): the highest rate, one or for each group
+        step_size_up (int, default 2000): how many steps the rise takes
+        step_size_down (int or None, default None): how many steps the fall takes; None is step_size_up
+        mode (str, default 'triangular'): 'triangular', 'triangular2' (the height halves) or 'exp_range' (it falls by
+            gamma each step)
+        gamma (float, default 1.0): the factor of 'exp_range'
+        scale_fn (function or None, default None): the height of a cycle, instead of mode
+        scale_mode (str, default 'cycle'): what scale_fn is called with: 'cycle' or 'iterations'
+        cycle_momentum (bool, default True): whether momentum moves against the rate
+        base_momentum (float or list of floats, default 0.8): the lowest momentum
+        max_momentum (float or list of floats, default 0.9): the highest momentum
+        last_epoch (int, default -1): the epoch that was the last one; -1 begins
+
+    >>> import tensorrt_lite as trt
+    >>> optimizer = trt.optim.SGD([trt.zeros(1, requires_grad=True)], lr=1.0)
+    >>> schedule, rates = trt.optim.lr_scheduler.CyclicLR(optimizer, base_lr=0.0, max_lr=1.0, step_size_up=2, cycle_momentum=False), []
+    >>> for epoch in range(4):
+    ...     optimizer.step()
+    ...     schedule.step()
+    ...     rates.append(round(schedule.get_last_lr()[0], 3))
+    >>> rates
+    [0.5, 1.0, 0.5, 0.0]
     """
 
     def __init__(
@@ -136,6 +162,32 @@ class OneCycleLR(_MomentumCycle):
 
     The rate starts at `max_lr / div_factor` and ends at that over final_div_factor; pct_start: part of the run that
     rises; three_phase: fall symmetrically to the start first. Raises ValueError for steps beyond the total.
+
+    Parameters:
+        optimizer (Optimizer): the optimizer whose rates are set
+        max_lr (float or list of floats): the highest rate, one or for each group
+        total_steps (int or None, default None): how many steps the run has; None is epochs times steps_per_epoch
+        epochs (int or None, default None): how many epochs
+        steps_per_epoch (int or None, default None): how many steps each epoch has
+        pct_start (float, default 0.3): the part of the run that rises
+        anneal_strategy (str, default 'cos'): the shape: 'cos' or 'linear'
+        cycle_momentum (bool, default True): whether momentum moves against the rate
+        base_momentum (float or list of floats, default 0.85): the lowest momentum
+        max_momentum (float or list of floats, default 0.95): the highest momentum
+        div_factor (float, default 25.0): the first rate is max_lr divided by it
+        final_div_factor (float, default 10000.0): the last rate is the first divided by it
+        three_phase (bool, default False): whether the rate falls to the first one before it falls further
+        last_epoch (int, default -1): the epoch that was the last one; -1 begins
+
+    >>> import tensorrt_lite as trt
+    >>> optimizer = trt.optim.SGD([trt.zeros(1, requires_grad=True)], lr=1.0, momentum=0.9)
+    >>> schedule, rates = trt.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=1.0, total_steps=5), []
+    >>> for epoch in range(4):
+    ...     optimizer.step()
+    ...     schedule.step()
+    ...     rates.append(round(schedule.get_last_lr()[0], 3))
+    >>> rates
+    [0.95, 0.611, 0.188, 0.0]
     """
 
     def __init__(

@@ -22,6 +22,28 @@ class Muon(PerTensorOptimizer):
 
     params: matrices alone (ValueError otherwise). ns_coefficients: of the iteration's polynomial, a x + b x^3 + c x^5. eps: the least norm that is divided by.
     adjust_lr_fn: what the rate is multiplied with, for a matrix of A by B: "original" or None sqrt(max(1, A / B)), "match_rms_adamw" 0.2 sqrt(max(A, B)).
+
+    Parameters:
+        params (iterable of Tensors or dicts): matrices
+        lr (float or Tensor, default 0.001): the learning rate
+        weight_decay (float, default 0.1): the factor of the parameters that is added to gradients, or with decoupled
+            decay subtracted from them
+        momentum (float, default 0.95): the share of past steps in the next one
+        nesterov (bool, default True): whether the gradient is taken a step ahead, Nesterov's variant
+        ns_coefficients (tuple of three floats, default (3.4445, -4.775, 2.0315)): the coefficients a, b, c of the
+            iteration a x + b x^3 + c x^5
+        eps (float, default 1e-07): the least norm that is divided by
+        ns_steps (int, default 5): how many iterations
+        adjust_lr_fn (str or None, default None): how the rate follows from a matrix's shape: 'original' or
+            'match_rms_adamw'; None is 'original'
+
+    >>> import tensorrt_lite as trt
+    >>> x = trt.eye(2).requires_grad_()
+    >>> optimizer = trt.optim.Muon([x], lr=0.1)
+    >>> (x ** 2).sum().backward()
+    >>> optimizer.step()
+    >>> x.shape
+    torch.Size([2, 2])
     """
 
     def __init__(

@@ -56,6 +56,10 @@ class LRScheduler:
     """Base of the schedules: a subclass gives `get_lr`.
 
     last_epoch: -1 to start; otherwise the groups must hold `initial_lr` (KeyError if not).
+
+    Parameters:
+        optimizer (Optimizer): the optimizer whose rates are set
+        last_epoch (int, default -1): the epoch that was the last one; -1 begins
     """
 
     _get_lr_called_within_step: bool = False

@@ -20,6 +20,28 @@ class Adagrad(PerTensorOptimizer):
     """Adagrad (Duchi et al. 2011): the rate of each element falls with the sum of its squared gradients.
 
     lr, lr_decay, weight_decay, initial_accumulator_value, eps: >= 0. Raises ValueError out of range.
+
+    Parameters:
+        params (iterable of Tensors or dicts): the parameters, or groups of them with options of their own
+        lr (float or Tensor, default 0.01): the learning rate
+        lr_decay (float, default 0): how fast the rate falls with steps
+        weight_decay (float, default 0): the factor of the parameters that is added to gradients, or with decoupled
+            decay subtracted from them
+        initial_accumulator_value (float, default 0): the first sum of squares
+        eps (float, default 1e-10): added to the divisor, for stability
+        foreach (bool or None, default None): whether all parameters are stepped in one call; None lets the optimizer
+            choose
+        maximize (bool, default False): whether steps go up, not down
+        differentiable (bool, default False): whether steps themselves record gradients
+        fused (bool or None, default None): whether one kernel does the whole step; None lets the optimizer choose
+
+    >>> import tensorrt_lite as trt
+    >>> x = trt.tensor([1.0], requires_grad=True)
+    >>> optimizer = trt.optim.Adagrad([x], lr=0.1)
+    >>> (x ** 2).sum().backward()
+    >>> optimizer.step()
+    >>> round(x.item(), 3)
+    0.9
     """
 
     def __init__(
@@ -88,6 +110,27 @@ class Adadelta(PerTensorOptimizer):
     """Adadelta (Zeiler 2012): steps in proportion to the running size of past updates over that of gradients.
 
     lr, eps, weight_decay: >= 0; rho: in [0, 1]. Raises ValueError out of range.
+
+    Parameters:
+        params (iterable of Tensors or dicts): the parameters, or groups of them with options of their own
+        lr (float or Tensor, default 1.0): the learning rate
+        rho (float, default 0.9): how fast the averages of squares decay
+        eps (float, default 1e-06): added to the divisor, for stability
+        weight_decay (float, default 0): the factor of the parameters that is added to gradients, or with decoupled
+            decay subtracted from them
+        foreach (bool or None, default None): whether all parameters are stepped in one call; None lets the optimizer
+            choose
+        capturable (bool, default False): whether steps can be captured in a CUDA graph
+        maximize (bool, default False): whether steps go up, not down
+        differentiable (bool, default False): whether steps themselves record gradients
+
+    >>> import tensorrt_lite as trt
+    >>> x = trt.tensor([1.0], requires_grad=True)
+    >>> optimizer = trt.optim.Adadelta([x], lr=0.1)
+    >>> (x ** 2).sum().backward()
+    >>> optimizer.step()
+    >>> round(x.item(), 3)
+    1.0
     """
 
     def __init__(
@@ -136,6 +179,29 @@ class RMSprop(PerTensorOptimizer):
     """RMSprop (Hinton, lecture 6e; centered: Graves 2013), with momentum.
 
     lr, alpha, eps, weight_decay, momentum: >= 0. Raises ValueError out of range.
+
+    Parameters:
+        params (iterable of Tensors or dicts): the parameters, or groups of them with options of their own
+        lr (float or Tensor, default 0.01): the learning rate
+        alpha (float, default 0.99): how fast the average of squares decays
+        eps (float, default 1e-08): added to the divisor, for stability
+        weight_decay (float, default 0): the factor of the parameters that is added to gradients, or with decoupled
+            decay subtracted from them
+        momentum (float, default 0): the share of past steps in the next one
+        centered (bool, default False): whether the mean gradient is subtracted from the average of squares
+        capturable (bool, default False): whether steps can be captured in a CUDA graph
+        foreach (bool or None, default None): whether all parameters are stepped in one call; None lets the optimizer
+            choose
+        maximize (bool, default False): whether steps go up, not down
+        differentiable (bool, default False): whether steps themselves record gradients
+
+    >>> import tensorrt_lite as trt
+    >>> x = trt.tensor([1.0], requires_grad=True)
+    >>> optimizer = trt.optim.RMSprop([x], lr=0.1)
+    >>> (x ** 2).sum().backward()
+    >>> optimizer.step()
+    >>> round(x.item(), 3)
+    0.0
     """
 
     def __init__(

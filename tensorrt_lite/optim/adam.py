@@ -21,6 +21,32 @@ class Adam(FusedOptimizer):
     """Adam (Kingma & Ba 2015), with AMSGrad (Reddi et al. 2018) and optionally decoupled weight decay.
 
     lr, eps, weight_decay: >= 0; betas: in [0, 1). Raises ValueError out of range.
+
+    Parameters:
+        params (iterable of Tensors or dicts): the parameters, or groups of them with options of their own
+        lr (float or Tensor, default 0.001): the learning rate
+        betas (tuple of two numbers, default (0.9, 0.999)): how fast the averages of gradients and of their squares
+            decay
+        eps (float, default 1e-08): added to the divisor, for stability
+        weight_decay (float, default 0): the factor of the parameters that is added to gradients, or with decoupled
+            decay subtracted from them
+        amsgrad (bool, default False): whether the largest average of squares so far is used
+        foreach (bool or None, default None): whether all parameters are stepped in one call; None lets the optimizer
+            choose
+        maximize (bool, default False): whether steps go up, not down
+        capturable (bool, default False): whether steps can be captured in a CUDA graph
+        differentiable (bool, default False): whether steps themselves record gradients
+        fused (bool or None, default None): whether one kernel does the whole step; None lets the optimizer choose
+        decoupled_weight_decay (bool, default False): whether weight decay is applied to parameters, as AdamW does, not
+            to gradients
+
+    >>> import tensorrt_lite as trt
+    >>> x = trt.tensor([1.0], requires_grad=True)
+    >>> optimizer = trt.optim.Adam([x], lr=0.1)
+    >>> (x ** 2).sum().backward()
+    >>> optimizer.step()
+    >>> round(x.item(), 3)
+    0.9
     """
 
     def __init__(
@@ -132,7 +158,32 @@ class Adam(FusedOptimizer):
 
 
 class AdamW(Adam):
-    """Adam with decoupled weight decay (Loshchilov & Hutter 2019); arguments as Adam's."""
+    """Adam with decoupled weight decay (Loshchilov & Hutter 2019); arguments as Adam's.
+
+    Parameters:
+        params (iterable of Tensors or dicts): the parameters, or groups of them with options of their own
+        lr (float or Tensor, default 0.001): the learning rate
+        betas (tuple of two numbers, default (0.9, 0.999)): how fast the averages of gradients and of their squares
+            decay
+        eps (float, default 1e-08): added to the divisor, for stability
+        weight_decay (float, default 0.01): the factor of the parameters that is added to gradients, or with decoupled
+            decay subtracted from them
+        amsgrad (bool, default False): whether the largest average of squares so far is used
+        maximize (bool, default False): whether steps go up, not down
+        foreach (bool or None, default None): whether all parameters are stepped in one call; None lets the optimizer
+            choose
+        capturable (bool, default False): whether steps can be captured in a CUDA graph
+        differentiable (bool, default False): whether steps themselves record gradients
+        fused (bool or None, default None): whether one kernel does the whole step; None lets the optimizer choose
+
+    >>> import tensorrt_lite as trt
+    >>> x = trt.tensor([1.0], requires_grad=True)
+    >>> optimizer = trt.optim.AdamW([x], lr=0.1)
+    >>> (x ** 2).sum().backward()
+    >>> optimizer.step()
+    >>> round(x.item(), 3)
+    0.899
+    """
 
     def __init__(
         self,

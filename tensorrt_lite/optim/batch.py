@@ -20,6 +20,26 @@ class Rprop(PerTensorOptimizer):
     """Resilient backpropagation (Riedmiller & Braun 1993): a step size per element, moved by the gradient's sign.
 
     lr: the first step size; etas: (shrink in (0, 1), grow > 1); step_sizes: bounds. Raises ValueError out of range.
+
+    Parameters:
+        params (iterable of Tensors or dicts): the parameters, or groups of them with options of their own
+        lr (float or Tensor, default 0.01): the first step size
+        etas (tuple of two floats, default (0.5, 1.2)): the factors of a step size, when signs differ and when they
+            agree
+        step_sizes (tuple of two floats, default (1e-06, 50)): the smallest and largest step size
+        capturable (bool, default False): whether steps can be captured in a CUDA graph
+        foreach (bool or None, default None): whether all parameters are stepped in one call; None lets the optimizer
+            choose
+        maximize (bool, default False): whether steps go up, not down
+        differentiable (bool, default False): whether steps themselves record gradients
+
+    >>> import tensorrt_lite as trt
+    >>> x = trt.tensor([1.0], requires_grad=True)
+    >>> optimizer = trt.optim.Rprop([x], lr=0.1)
+    >>> (x ** 2).sum().backward()
+    >>> optimizer.step()
+    >>> round(x.item(), 3)
+    0.9
     """
 
     def __init__(
@@ -71,6 +91,28 @@ class ASGD(PerTensorOptimizer):
     """Averaged stochastic gradient descent (Polyak & Juditsky 1992); the average is in `state[p]["ax"]`.
 
     lr, weight_decay: >= 0; lambd: decay; alpha: power of the rate's fall; t0: step at which averaging starts.
+
+    Parameters:
+        params (iterable of Tensors or dicts): the parameters, or groups of them with options of their own
+        lr (float or Tensor, default 0.01): the learning rate
+        lambd (float, default 0.0001): how fast the rate decays
+        alpha (float, default 0.75): the power of the rate's fall
+        t0 (float, default 1000000.0): the step at which averaging starts
+        weight_decay (float, default 0): the factor of the parameters that is added to gradients, or with decoupled
+            decay subtracted from them
+        foreach (bool or None, default None): whether all parameters are stepped in one call; None lets the optimizer
+            choose
+        maximize (bool, default False): whether steps go up, not down
+        differentiable (bool, default False): whether steps themselves record gradients
+        capturable (bool, default False): whether steps can be captured in a CUDA graph
+
+    >>> import tensorrt_lite as trt
+    >>> x = trt.tensor([1.0], requires_grad=True)
+    >>> optimizer = trt.optim.ASGD([x], lr=0.1)
+    >>> (x ** 2).sum().backward()
+    >>> optimizer.step()
+    >>> round(x.item(), 3)
+    0.8
     """
 
     def __init__(

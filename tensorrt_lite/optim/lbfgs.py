@@ -125,6 +125,28 @@ class LBFGS(Optimizer):
     """Limited-memory BFGS; `step` needs a closure that clears the gradients, recomputes the loss and returns it.
 
     line_search_fn: None for a fixed step of lr, or `strong_wolfe`. Raises ValueError for more than one group.
+
+    Parameters:
+        params (iterable of Tensors or dicts): the parameters, or groups of them with options of their own
+        lr (float or Tensor, default 1): the learning rate
+        max_iter (int, default 20): how many iterations a step takes at most
+        max_eval (int or None, default None): how often a step calls the closure at most; None is 1.25 max_iter
+        tolerance_grad (float, default 1e-07): a step ends where no gradient is larger
+        tolerance_change (float, default 1e-09): a step ends where nothing changes by more
+        history_size (int, default 100): how many past steps approximate the Hessian
+        line_search_fn (str or None, default None): 'strong_wolfe', or None for fixed steps of lr
+
+    >>> import tensorrt_lite as trt
+    >>> x = trt.tensor([3.0], requires_grad=True)
+    >>> optimizer = trt.optim.LBFGS([x], line_search_fn="strong_wolfe")
+    >>> def closure():
+    ...     optimizer.zero_grad()
+    ...     loss = (x ** 2).sum()
+    ...     loss.backward()
+    ...     return loss
+    >>> _ = optimizer.step(closure)
+    >>> abs(x.item()) < 1e-4
+    True
     """
 
     def __init__(

@@ -43,7 +43,23 @@ __all__ = [
 
 
 class LambdaLR(LRScheduler):
-    """The initial rate times `lr_lambda(epoch)`; lr_lambda: one function, or one per group."""
+    """The initial rate times `lr_lambda(epoch)`; lr_lambda: one function, or one per group.
+
+    Parameters:
+        optimizer (Optimizer): the optimizer whose rates are set
+        lr_lambda (function or list of functions): the factor of an epoch: one function, or one for each group
+        last_epoch (int, default -1): the epoch that was the last one; -1 begins
+
+    >>> import tensorrt_lite as trt
+    >>> optimizer = trt.optim.SGD([trt.zeros(1, requires_grad=True)], lr=1.0)
+    >>> schedule, rates = trt.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 1 / (1 + epoch)), []
+    >>> for epoch in range(4):
+    ...     optimizer.step()
+    ...     schedule.step()
+    ...     rates.append(round(schedule.get_last_lr()[0], 3))
+    >>> rates
+    [0.5, 0.333, 0.25, 0.2]
+    """
 
     def __init__(
         self,
@@ -82,7 +98,23 @@ class LambdaLR(LRScheduler):
 
 
 class MultiplicativeLR(LambdaLR):
-    """The present rate times `lr_lambda(epoch)`."""
+    """The present rate times `lr_lambda(epoch)`.
+
+    Parameters:
+        optimizer (Optimizer): the optimizer whose rates are set
+        lr_lambda (function or list of functions): the factor of an epoch: one function, or one for each group
+        last_epoch (int, default -1): the epoch that was the last one; -1 begins
+
+    >>> import tensorrt_lite as trt
+    >>> optimizer = trt.optim.SGD([trt.zeros(1, requires_grad=True)], lr=1.0)
+    >>> schedule, rates = trt.optim.lr_scheduler.MultiplicativeLR(optimizer, lambda epoch: 0.5), []
+    >>> for epoch in range(4):
+    ...     optimizer.step()
+    ...     schedule.step()
+    ...     rates.append(round(schedule.get_last_lr()[0], 3))
+    >>> rates
+    [0.5, 0.25, 0.125, 0.062]
+    """
 
     def get_lr(self) -> list[Any]:
         """Rates for the current epoch, one per group."""
@@ -94,7 +126,24 @@ class MultiplicativeLR(LambdaLR):
 
 
 class StepLR(LRScheduler):
-    """The rate times gamma every step_size epochs."""
+    """The rate times gamma every step_size epochs.
+
+    Parameters:
+        optimizer (Optimizer): the optimizer whose rates are set
+        step_size (int): how many epochs there are between two changes
+        gamma (float, default 0.1): the factor
+        last_epoch (int, default -1): the epoch that was the last one; -1 begins
+
+    >>> import tensorrt_lite as trt
+    >>> optimizer = trt.optim.SGD([trt.zeros(1, requires_grad=True)], lr=1.0)
+    >>> schedule, rates = trt.optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5), []
+    >>> for epoch in range(4):
+    ...     optimizer.step()
+    ...     schedule.step()
+    ...     rates.append(round(schedule.get_last_lr()[0], 3))
+    >>> rates
+    [1.0, 0.5, 0.5, 0.25]
+    """
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
         self.step_size = step_size
@@ -113,7 +162,24 @@ class StepLR(LRScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """The rate times gamma at each of the milestones (epochs; a repeated one counts again)."""
+    """The rate times gamma at each of the milestones (epochs; a repeated one counts again).
+
+    Parameters:
+        optimizer (Optimizer): the optimizer whose rates are set
+        milestones (iterable of ints): the epochs of the changes
+        gamma (float, default 0.1): the factor
+        last_epoch (int, default -1): the epoch that was the last one; -1 begins
+
+    >>> import tensorrt_lite as trt
+    >>> optimizer = trt.optim.SGD([trt.zeros(1, requires_grad=True)], lr=1.0)
+    >>> schedule, rates = trt.optim.lr_scheduler.MultiStepLR(optimizer, milestones=[1, 3], gamma=0.5), []
+    >>> for epoch in range(4):
+    ...     optimizer.step()
+    ...     schedule.step()
+    ...     rates.append(round(schedule.get_last_lr()[0], 3))
+    >>> rates
+    [0.5, 0.5, 0.25, 0.25]
+    """
 
     def __init__(
         self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1
@@ -135,7 +201,24 @@ class MultiStepLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """The rate times factor (in [0, 1]) for the first total_iters epochs."""
+    """The rate times factor (in [0, 1]) for the first total_iters epochs.
+
+    Parameters:
+        optimizer (Optimizer): the optimizer whose rates are set
+        factor (float, default 0.3333333333333333): the factor until then
+        total_iters (int, default 5): how many epochs it holds
+        last_epoch (int, default -1): the epoch that was the last one; -1 begins
+
+    >>> import tensorrt_lite as trt
+    >>> optimizer = trt.optim.SGD([trt.zeros(1, requires_grad=True)], lr=1.0)
+    >>> schedule, rates = trt.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=2), []
+    >>> for epoch in range(4):
+    ...     optimizer.step()
+    ...     schedule.step()
+    ...     rates.append(round(schedule.get_last_lr()[0], 3))
+    >>> rates
+    [0.5, 1.0, 1.0, 1.0]
+    """
 
     def __init__(
         self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1
@@ -161,7 +244,25 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """The rate times a factor that goes linearly from start_factor (0, 1] to end_factor [0, 1] in total_iters."""
+    """The rate times a factor that goes linearly from start_factor (0, 1] to end_factor [0, 1] in total_iters.
+
+    Parameters:
+        optimizer (Optimizer): the optimizer whose rates are set
+        start_factor (float, default 0.3333333333333333): the factor of the first epoch
+        end_factor (float, default 1.0): the factor at the end
+        total_iters (int, default 5): how many epochs it takes
+        last_epoch (int, default -1): the epoch that was the last one; -1 begins
+
+    >>> import tensorrt_lite as trt
+    >>> optimizer = trt.optim.SGD([trt.zeros(1, requires_grad=True)], lr=1.0)
+    >>> schedule, rates = trt.optim.lr_scheduler.LinearLR(optimizer, start_factor=0.5, total_iters=2), []
+    >>> for epoch in range(4):
+    ...     optimizer.step()
+    ...     schedule.step()
+    ...     rates.append(round(schedule.get_last_lr()[0], 3))
+    >>> rates
+    [0.75, 1.0, 1.0, 1.0]
+    """
 
     def __init__(
         self,
@@ -196,7 +297,23 @@ class LinearLR(LRScheduler):
 
 
 class ExponentialLR(LRScheduler):
-    """The rate times gamma every epoch."""
+    """The rate times gamma every epoch.
+
+    Parameters:
+        optimizer (Optimizer): the optimizer whose rates are set
+        gamma (float): the factor
+        last_epoch (int, default -1): the epoch that was the last one; -1 begins
+
+    >>> import tensorrt_lite as trt
+    >>> optimizer = trt.optim.SGD([trt.zeros(1, requires_grad=True)], lr=1.0)
+    >>> schedule, rates = trt.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5), []
+    >>> for epoch in range(4):
+    ...     optimizer.step()
+    ...     schedule.step()
+    ...     rates.append(round(schedule.get_last_lr()[0], 3))
+    >>> rates
+    [0.5, 0.25, 0.125, 0.062]
+    """
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
@@ -212,7 +329,24 @@ class ExponentialLR(LRScheduler):
 
 
 class PolynomialLR(LRScheduler):
-    """The initial rate times `(1 - epoch / total_iters) ** power`."""
+    """The initial rate times `(1 - epoch / total_iters) ** power`.
+
+    Parameters:
+        optimizer (Optimizer): the optimizer whose rates are set
+        total_iters (int, default 5): how many epochs it takes
+        power (float, default 1.0): the exponent
+        last_epoch (int, default -1): the epoch that was the last one; -1 begins
+
+    >>> import tensorrt_lite as trt
+    >>> optimizer = trt.optim.SGD([trt.zeros(1, requires_grad=True)], lr=1.0)
+    >>> schedule, rates = trt.optim.lr_scheduler.PolynomialLR(optimizer, total_iters=4), []
+    >>> for epoch in range(4):
+    ...     optimizer.step()
+    ...     schedule.step()
+    ...     rates.append(round(schedule.get_last_lr()[0], 3))
+    >>> rates
+    [0.75, 0.5, 0.25, 0.0]
+    """
 
     def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
         self.total_iters = total_iters
@@ -234,7 +368,24 @@ class PolynomialLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Half a cosine from the initial rate to eta_min in T_max epochs, and back (Loshchilov & Hutter 2017)."""
+    """Half a cosine from the initial rate to eta_min in T_max epochs, and back (Loshchilov & Hutter 2017).
+
+    Parameters:
+        optimizer (Optimizer): the optimizer whose rates are set
+        T_max (int): how many epochs the fall takes
+        eta_min (float, default 0.0): the lowest rate
+        last_epoch (int, default -1): the epoch that was the last one; -1 begins
+
+    >>> import tensorrt_lite as trt
+    >>> optimizer = trt.optim.SGD([trt.zeros(1, requires_grad=True)], lr=1.0)
+    >>> schedule, rates = trt.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=4), []
+    >>> for epoch in range(4):
+    ...     optimizer.step()
+    ...     schedule.step()
+    ...     rates.append(round(schedule.get_last_lr()[0], 3))
+    >>> rates
+    [0.854, 0.5, 0.146, 0.0]
+    """
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
         self.T_max = T_max
@@ -266,6 +417,23 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     """Half cosines of T_0, T_0 * T_mult, ... epochs, each from the initial rate (Loshchilov & Hutter 2017).
 
     `step(epoch)` takes fractions, for a schedule per batch.
+
+    Parameters:
+        optimizer (Optimizer): the optimizer whose rates are set
+        T_0 (int): how many epochs the first period takes
+        T_mult (int, default 1): the factor of each period after it
+        eta_min (float, default 0.0): the lowest rate
+        last_epoch (int, default -1): the epoch that was the last one; -1 begins
+
+    >>> import tensorrt_lite as trt
+    >>> optimizer = trt.optim.SGD([trt.zeros(1, requires_grad=True)], lr=1.0)
+    >>> schedule, rates = trt.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=2), []
+    >>> for epoch in range(4):
+    ...     optimizer.step()
+    ...     schedule.step()
+    ...     rates.append(round(schedule.get_last_lr()[0], 3))
+    >>> rates
+    [0.5, 1.0, 0.5, 1.0]
     """
 
     def __init__(
@@ -351,7 +519,26 @@ class _SchedulerGroup(LRScheduler):
 
 
 class SequentialLR(_SchedulerGroup):
-    """One schedule after the other; milestones: the epochs at which the next one takes over."""
+    """One schedule after the other; milestones: the epochs at which the next one takes over.
+
+    Parameters:
+        optimizer (Optimizer): the optimizer whose rates are set
+        schedulers (list of schedules): the schedules
+        milestones (list of ints): the epochs at which the next schedule begins
+        last_epoch (int, default -1): the epoch that was the last one; -1 begins
+
+    >>> import tensorrt_lite as trt
+    >>> optimizer = trt.optim.SGD([trt.zeros(1, requires_grad=True)], lr=1.0)
+    >>> warmup = trt.optim.lr_scheduler.ConstantLR(optimizer, factor=0.1, total_iters=2)
+    >>> decay = trt.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+    >>> schedule, rates = trt.optim.lr_scheduler.SequentialLR(optimizer, [warmup, decay], milestones=[2]), []
+    >>> for epoch in range(4):
+    ...     optimizer.step()
+    ...     schedule.step()
+    ...     rates.append(round(schedule.get_last_lr()[0], 3))
+    >>> rates
+    [0.1, 1.0, 0.5, 0.25]
+    """
 
     def __init__(
         self, optimizer: Optimizer, schedulers: list[LRScheduler], milestones: list[int], last_epoch: int = -1
@@ -399,7 +586,22 @@ class SequentialLR(_SchedulerGroup):
 
 
 class ChainedScheduler(_SchedulerGroup):
-    """All schedules at once, each applied to the rate that the one before left."""
+    """All schedules at once, each applied to the rate that the one before left.
+
+    Parameters:
+        schedulers (sequence of schedules): the schedules
+        optimizer (Optimizer or None, default None): the optimizer of all; None takes that of the schedules
+
+    >>> import tensorrt_lite as trt
+    >>> optimizer = trt.optim.SGD([trt.zeros(1, requires_grad=True)], lr=1.0)
+    >>> first = trt.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+    >>> second = trt.optim.lr_scheduler.ConstantLR(optimizer, factor=0.1, total_iters=1)
+    >>> schedule = trt.optim.lr_scheduler.ChainedScheduler([first, second])
+    >>> optimizer.step()
+    >>> schedule.step()
+    >>> schedule.get_last_lr()
+    [0.5]
+    """
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
         if len(schedulers) < 1:
@@ -423,6 +625,25 @@ class ReduceLROnPlateau(LRScheduler):
     """The rate times factor (< 1) when a metric has not improved for `patience` epochs.
 
     mode: `min` or `max`; threshold_mode: `rel` or `abs`; min_lr: bound, one or per group. Raises ValueError otherwise.
+
+    Parameters:
+        optimizer (Optimizer): the optimizer whose rates are set
+        mode (str, default 'min'): 'min' where the metric should fall, 'max' where it should rise
+        factor (float, default 0.1): the factor of the rate, below 1
+        patience (int, default 10): how many epochs without improvement are allowed
+        threshold (float, default 0.0001): how much counts as an improvement
+        threshold_mode (str, default 'rel'): 'rel' for a part of the best value, 'abs' for a difference
+        cooldown (int, default 0): how many epochs to wait after a change
+        min_lr (list of floats or float, default 0): the lowest rate, one or for each group
+        eps (float, default 1e-08): smaller changes of the rate are left out
+
+    >>> import tensorrt_lite as trt
+    >>> optimizer = trt.optim.SGD([trt.zeros(1, requires_grad=True)], lr=1.0)
+    >>> schedule = trt.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.5, patience=1)
+    >>> for loss in (3.0, 2.0, 2.0, 2.0):
+    ...     schedule.step(loss)
+    >>> schedule.get_last_lr()
+    [0.5]
     """
 
     def __init__(

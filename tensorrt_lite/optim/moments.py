@@ -27,6 +27,30 @@ class NAdam(PerTensorOptimizer):
     """Adam with Nesterov momentum (Dozat 2016).
 
     lr, eps, weight_decay, momentum_decay: >= 0; betas: in [0, 1). Raises ValueError out of range.
+
+    Parameters:
+        params (iterable of Tensors or dicts): the parameters, or groups of them with options of their own
+        lr (float or Tensor, default 0.002): the learning rate
+        betas (tuple of two floats, default (0.9, 0.999)): how fast the averages of gradients and of their squares decay
+        eps (float, default 1e-08): added to the divisor, for stability
+        weight_decay (float, default 0): the factor of the parameters that is added to gradients, or with decoupled
+            decay subtracted from them
+        momentum_decay (float, default 0.004): how fast momentum decays
+        decoupled_weight_decay (bool, default False): whether weight decay is applied to parameters, as AdamW does, not
+            to gradients
+        foreach (bool or None, default None): whether all parameters are stepped in one call; None lets the optimizer
+            choose
+        maximize (bool, default False): whether steps go up, not down
+        capturable (bool, default False): whether steps can be captured in a CUDA graph
+        differentiable (bool, default False): whether steps themselves record gradients
+
+    >>> import tensorrt_lite as trt
+    >>> x = trt.tensor([1.0], requires_grad=True)
+    >>> optimizer = trt.optim.NAdam([x], lr=0.1)
+    >>> (x ** 2).sum().backward()
+    >>> optimizer.step()
+    >>> round(x.item(), 3)
+    0.894
     """
 
     def __init__(
@@ -86,6 +110,29 @@ class RAdam(PerTensorOptimizer):
     """Adam with a rectified variance of the adaptive rate (Liu et al. 2020).
 
     lr, eps, weight_decay: >= 0; betas: in [0, 1). Raises ValueError out of range.
+
+    Parameters:
+        params (iterable of Tensors or dicts): the parameters, or groups of them with options of their own
+        lr (float or Tensor, default 0.001): the learning rate
+        betas (tuple of two floats, default (0.9, 0.999)): how fast the averages of gradients and of their squares decay
+        eps (float, default 1e-08): added to the divisor, for stability
+        weight_decay (float, default 0): the factor of the parameters that is added to gradients, or with decoupled
+            decay subtracted from them
+        decoupled_weight_decay (bool, default False): whether weight decay is applied to parameters, as AdamW does, not
+            to gradients
+        foreach (bool or None, default None): whether all parameters are stepped in one call; None lets the optimizer
+            choose
+        maximize (bool, default False): whether steps go up, not down
+        capturable (bool, default False): whether steps can be captured in a CUDA graph
+        differentiable (bool, default False): whether steps themselves record gradients
+
+    >>> import tensorrt_lite as trt
+    >>> x = trt.tensor([1.0], requires_grad=True)
+    >>> optimizer = trt.optim.RAdam([x], lr=0.1)
+    >>> (x ** 2).sum().backward()
+    >>> optimizer.step()
+    >>> round(x.item(), 3)
+    0.8
     """
 
     def __init__(
@@ -147,6 +194,27 @@ class Adamax(PerTensorOptimizer):
     """Adam with the infinity norm of past gradients (Kingma & Ba 2015, section 7.1).
 
     lr, eps, weight_decay: >= 0; betas: in [0, 1). Raises ValueError out of range.
+
+    Parameters:
+        params (iterable of Tensors or dicts): the parameters, or groups of them with options of their own
+        lr (float or Tensor, default 0.002): the learning rate
+        betas (tuple of two floats, default (0.9, 0.999)): how fast the averages of gradients and of their squares decay
+        eps (float, default 1e-08): added to the divisor, for stability
+        weight_decay (float, default 0): the factor of the parameters that is added to gradients, or with decoupled
+            decay subtracted from them
+        foreach (bool or None, default None): whether all parameters are stepped in one call; None lets the optimizer
+            choose
+        maximize (bool, default False): whether steps go up, not down
+        differentiable (bool, default False): whether steps themselves record gradients
+        capturable (bool, default False): whether steps can be captured in a CUDA graph
+
+    >>> import tensorrt_lite as trt
+    >>> x = trt.tensor([1.0], requires_grad=True)
+    >>> optimizer = trt.optim.Adamax([x], lr=0.1)
+    >>> (x ** 2).sum().backward()
+    >>> optimizer.step()
+    >>> round(x.item(), 3)
+    0.9
     """
 
     def __init__(

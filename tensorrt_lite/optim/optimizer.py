@@ -192,6 +192,10 @@ class Optimizer:
 
     params: tensors, `(name, tensor)` pairs, or dicts with a `params` entry and options; defaults: options of a group
     that does not give them. Raises TypeError for anything but tensors, ValueError for empty, repeated or non-leaf ones.
+
+    Parameters:
+        params (iterable of Tensors or dicts): the parameters, or groups of them with options of their own
+        defaults (dict): the options of groups that don't give them
     """
 
     def __init__(self, params: ParamsT, defaults: dict[str, Any]) -> None:

@@ -21,6 +21,27 @@ class SGD(FusedOptimizer):
     """SGD with momentum, dampening, Nesterov's variant and L2 weight decay (Sutskever et al. 2013).
 
     lr, weight_decay, momentum: >= 0. Raises ValueError out of range, or for Nesterov without plain momentum.
+
+    Parameters:
+        params (iterable of Tensors or dicts): the parameters, or groups of them with options of their own
+        lr (float or Tensor, default 0.001): the learning rate
+        momentum (float, default 0): the share of past steps in the next one
+        dampening (float, default 0): the share of the gradient that momentum leaves out
+        weight_decay (float or Tensor, default 0): the factor of the parameters that is added to gradients
+        nesterov (bool, default False): whether the gradient is taken a step ahead, Nesterov's variant
+        maximize (bool, default False): whether steps go up, not down
+        foreach (bool or None, default None): whether all parameters are stepped in one call; None lets the optimizer
+            choose
+        differentiable (bool, default False): whether steps themselves record gradients
+        fused (bool or None, default None): whether one kernel does the whole step; None lets the optimizer choose
+
+    >>> import tensorrt_lite as trt
+    >>> x = trt.tensor([1.0], requires_grad=True)
+    >>> optimizer = trt.optim.SGD([x], lr=0.1)
+    >>> (x ** 2).sum().backward()
+    >>> optimizer.step()
+    >>> round(x.item(), 3)
+    0.8
     """
 
     def __init__(

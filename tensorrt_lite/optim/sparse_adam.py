@@ -23,6 +23,22 @@ class SparseAdam(Optimizer):
 
     Moments decay in the rows alone that a step has gradients of. lr, eps: > 0; betas in [0, 1). ValueError out of range and for sparse parameters,
     RuntimeError for strided gradients.
+
+    Parameters:
+        params (iterable of Tensors or dicts): the parameters, or groups of them with options of their own
+        lr (float or Tensor, default 0.001): the learning rate
+        betas (tuple of two floats, default (0.9, 0.999)): how fast the averages of gradients and of their squares decay
+        eps (float, default 1e-08): added to the divisor, for stability
+        maximize (bool, default False): whether steps go up, not down
+
+    >>> import tensorrt_lite as trt
+    >>> table = trt.nn.Embedding(3, 2, sparse=True)
+    >>> optimizer = trt.optim.SparseAdam(table.parameters(), lr=0.1)
+    >>> before = table.weight.detach().clone()
+    >>> table(trt.tensor([1])).sum().backward()
+    >>> optimizer.step()
+    >>> (table.weight - before).abs().sum(1) > 0
+    tensor([False,  True, False])
     """
 
     def __init__(

@@ -41,15 +41,40 @@ class _InfiniteConstantSampler(Sampler):
 class DataLoader:
     """Batches of a dataset: `for batch in DataLoader(dataset, batch_size, shuffle)`.
 
-    batch_size None passes single samples on; sampler or batch_sampler replace the order; collate_fn turns a list of samples into a batch.
-
-    num_workers processes load ahead, prefetch_factor (2) batches each, and pass tensors through shared memory; in_order=False yields batches as they
-    come. They run as long as an iteration, with persistent_workers as long as the loader. worker_init_fn is called in each with its number; random
-    numbers of worker i begin at a seed of the iteration's plus i. timeout: seconds to wait for a batch (RuntimeError), 0 for ever. multiprocessing_context:
-    a start method or a context. worker_threads (not in PyTorch): the workers are threads of this process, which leave its random state alone and
-    have generators of their own (`get_worker_info().rng`). pin_memory: batches lie in page-locked memory, where there is an accelerator.
+    Worker processes pass tensors through shared memory. They run as long as an iteration, with persistent_workers as long as the loader. Random numbers of
+    worker i begin at a seed of the iteration's plus i. Worker threads leave the random state of the process alone and have generators of their own
+    (`get_worker_info().rng`).
 
     An exception in a worker is raised here, with its traceback as the message. Raises ValueError for options that exclude each other.
+
+    Parameters:
+        dataset (Dataset): where samples come from
+        batch_size (int or None, default 1): how many samples a batch has; None passes single samples on
+        shuffle (bool or None, default None): whether the order is random, a new one each time
+        sampler (Sampler, iterable or None, default None): the order, instead of shuffle
+        batch_sampler (Sampler, iterable or None, default None): lists of indices, instead of batch_size, shuffle,
+            sampler and drop_last
+        num_workers (int, default 0): how many processes load ahead; 0 loads in this one
+        collate_fn (function or None, default None): what makes a batch of a list of samples; None is default_collate()
+        pin_memory (bool, default False): whether batches are in page-locked memory, where there is an accelerator
+        drop_last (bool, default False): whether a last batch that is smaller is left out
+        timeout (float, default 0): how many seconds to wait for a batch (RuntimeError); 0 for ever
+        worker_init_fn (function or None, default None): called in each worker with its number
+        multiprocessing_context (str, context or None, default None): how processes start
+        generator (Generator or None, default None): the source of the order; None is the default one
+        prefetch_factor (int or None, default None): how many batches each worker loads ahead; None is 2
+        persistent_workers (bool, default False): whether workers live on when an iteration ends
+        pin_memory_device (str, default ''): the accelerator whose memory it is; "" is the current one
+        in_order (bool, default True): whether batches come in the order of the sampler, not as they are ready
+        worker_threads (bool, default False): whether workers are threads of this process (not in PyTorch)
+
+    >>> import tensorrt_lite as trt
+    >>> dataset = trt.utils.data.TensorDataset(trt.arange(5), 10 * trt.arange(5))
+    >>> for x, y in trt.utils.data.DataLoader(dataset, batch_size=2):
+    ...     print(x, y)
+    tensor([0, 1]) tensor([ 0, 10])
+    tensor([2, 3]) tensor([20, 30])
+    tensor([4]) tensor([40])
     """
 
     __class_getitem__ = classmethod(GenericAlias)

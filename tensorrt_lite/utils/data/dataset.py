@@ -68,7 +68,16 @@ class IterableDataset(Dataset):
 
 
 class TensorDataset(Dataset):
-    """Samples along the first dimension of tensors, each (N, ...). Raises AssertionError when the N differ."""
+    """Samples along the first dimension of tensors, each (N, ...). Raises AssertionError when the N differ.
+
+    Parameters:
+        *tensors (Tensor): each (N, ...)
+
+    >>> import tensorrt_lite as trt
+    >>> dataset = trt.utils.data.TensorDataset(trt.arange(5), 10 * trt.arange(5))
+    >>> len(dataset), dataset[3]
+    (5, (tensor(3), tensor(30)))
+    """
 
     def __init__(self, *tensors: Tensor) -> None:
         if any(tensors[0].size(0) != tensor.size(0) for tensor in tensors):
@@ -86,6 +95,15 @@ class StackDataset(Dataset):
     """Samples of several datasets side by side: tuples, or dicts for keyword arguments.
 
     Raises ValueError without datasets, for both kinds of arguments at once, or for different lengths.
+
+    Parameters:
+        *args (Dataset): the datasets, for samples that are tuples
+        **kwargs (Dataset): the datasets by name, for samples that are dicts
+
+    >>> import tensorrt_lite as trt
+    >>> dataset = trt.utils.data.StackDataset([1, 2], ["a", "b"])
+    >>> dataset[1]
+    (2, 'b')
     """
 
     def __init__(self, *args: Dataset, **kwargs: Dataset) -> None:
@@ -128,7 +146,16 @@ def _items_of(dataset: Any, indices: list[int]) -> list[Any]:
 
 
 class ConcatDataset(Dataset):
-    """Datasets one after the other. Raises AssertionError for none, or an iterable one."""
+    """Datasets one after the other. Raises AssertionError for none, or an iterable one.
+
+    Parameters:
+        datasets (iterable of Datasets): the datasets
+
+    >>> import tensorrt_lite as trt
+    >>> dataset = trt.utils.data.ConcatDataset([[1, 2], [3]])
+    >>> len(dataset), dataset[2]
+    (3, 3)
+    """
 
     def __init__(self, datasets: Iterable[Dataset]) -> None:
         self.datasets = list(datasets)
@@ -158,7 +185,11 @@ class ConcatDataset(Dataset):
 
 
 class ChainDataset(IterableDataset):
-    """Iterable datasets one after the other. Raises AssertionError, when iterated, for a map-style one."""
+    """Iterable datasets one after the other. Raises AssertionError, when iterated, for a map-style one.
+
+    Parameters:
+        datasets (iterable of Datasets): the datasets
+    """
 
     def __init__(self, datasets: Iterable[Dataset]) -> None:
         self.datasets = datasets
@@ -177,6 +208,15 @@ class Subset(Dataset):
     """The samples of a dataset at the given indices.
 
     Raises NotImplementedError for a subclass that overrides only `__getitem__`, which batches would bypass.
+
+    Parameters:
+        dataset (Dataset): where samples come from
+        indices (sequence of ints): which samples
+
+    >>> import tensorrt_lite as trt
+    >>> dataset = trt.utils.data.Subset([10, 20, 30], [2, 0])
+    >>> list(dataset)
+    [30, 10]
     """
 
     def __init__(self, dataset: Dataset, indices: Sequence[int]) -> None:

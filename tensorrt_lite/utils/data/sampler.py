@@ -37,7 +37,11 @@ def _check_positive(name: str, value: Any) -> None:
 
 
 class Sampler:
-    """Base of samplers: a subclass gives `__iter__`, and `__len__` where the number of samples is known."""
+    """Base of samplers: a subclass gives `__iter__`, and `__len__` where the number of samples is known.
+
+    Parameters:
+        data_source (default None): not used
+    """
 
     __class_getitem__ = classmethod(GenericAlias)
 
@@ -49,7 +53,15 @@ class Sampler:
 
 
 class SequentialSampler(Sampler):
-    """All indices in order."""
+    """All indices in order.
+
+    Parameters:
+        data_source (Dataset): what is sampled
+
+    >>> import tensorrt_lite as trt
+    >>> list(trt.utils.data.SequentialSampler("abc"))
+    [0, 1, 2]
+    """
 
     def __init__(self, data_source: Sized) -> None:
         self.data_source = data_source
@@ -65,6 +77,17 @@ class RandomSampler(Sampler):
     """Indices in random order, or drawn with replacement; num_samples: how many, all by default.
 
     Without a generator each iteration seeds its own from the global one. Raises ValueError for num_samples < 1.
+
+    Parameters:
+        data_source (Dataset): what is sampled
+        replacement (bool, default False): whether an index may be drawn twice
+        num_samples (int or None, default None): how many are drawn; None is all
+        generator (Generator or None, default None): the source of the order; None is the default one
+
+    >>> import tensorrt_lite as trt
+    >>> _ = trt.manual_seed(0)
+    >>> sorted(trt.utils.data.RandomSampler("abc"))
+    [0, 1, 2]
     """
 
     def __init__(
@@ -107,7 +130,16 @@ class RandomSampler(Sampler):
 
 
 class SubsetRandomSampler(Sampler):
-    """The given indices in random order."""
+    """The given indices in random order.
+
+    Parameters:
+        indices (sequence of ints): the indices
+        generator (Generator or None, default None): the source of the order; None is the default one
+
+    >>> import tensorrt_lite as trt
+    >>> sorted(trt.utils.data.SubsetRandomSampler([4, 7, 9]))
+    [4, 7, 9]
+    """
 
     def __init__(self, indices: Sequence[int], generator: Generator | None = None) -> None:
         self.indices = indices
@@ -125,6 +157,16 @@ class WeightedRandomSampler(Sampler):
     """Indices drawn with probabilities in proportion to weights, (N,); need not add up to one.
 
     Raises ValueError for num_samples < 1 or weights of more than one dimension.
+
+    Parameters:
+        weights (sequence of floats): the weight of each index; they need not sum to 1
+        num_samples (int): how many are drawn
+        replacement (bool, default True): whether an index may be drawn twice
+        generator (Generator or None, default None): the source of the order; None is the default one
+
+    >>> import tensorrt_lite as trt
+    >>> list(trt.utils.data.WeightedRandomSampler([0.0, 1.0], num_samples=3))
+    [1, 1, 1]
     """
 
     def __init__(
@@ -155,7 +197,17 @@ class WeightedRandomSampler(Sampler):
 
 
 class BatchSampler(Sampler):
-    """Lists of batch_size indices from another sampler; drop_last: leave out a last one that is shorter."""
+    """Lists of batch_size indices from another sampler; drop_last: leave out a last one that is shorter.
+
+    Parameters:
+        sampler (Sampler or iterable): where indices come from
+        batch_size (int): how many indices a list has
+        drop_last (bool): whether a last list that is shorter is left out
+
+    >>> import tensorrt_lite as trt
+    >>> list(trt.utils.data.BatchSampler(range(5), batch_size=2, drop_last=False))
+    [[0, 1], [2, 3], [4]]
+    """
 
     def __init__(self, sampler: Sampler | Iterable[int], batch_size: int, drop_last: bool) -> None:
         _check_positive("batch_size", batch_size)
@@ -182,6 +234,18 @@ class DistributedSampler(Sampler):
 
     Call `set_epoch` before each epoch for a new order. drop_last: drop the tail instead of repeating samples.
     Raises ValueError for a rank outside [0, num_replicas), RuntimeError when neither is given and there is no group.
+
+    Parameters:
+        dataset (Dataset): where samples come from
+        num_replicas (int or None, default None): how many ranks there are; None asks torch.distributed
+        rank (int or None, default None): the number of this rank; None asks torch.distributed
+        shuffle (bool, default True): whether the order is random, a new one each time
+        seed (int, default 0): the seed of the order, the same in all ranks
+        drop_last (bool, default False): whether the tail is dropped, instead of repeating samples
+
+    >>> import tensorrt_lite as trt
+    >>> list(trt.utils.data.DistributedSampler(range(6), num_replicas=2, rank=1, shuffle=False))
+    [1, 3, 5]
     """
 
     def __init__(
