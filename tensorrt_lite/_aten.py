@@ -118,7 +118,7 @@ class OperatorPacket:
 
 def composed_row(name: str) -> Declaration | None:
     """The row of an operator without a kernel of its own, None of others."""
-    from tensorrt_lite import _declarations
+    import tensorrt_lite._declarations as _declarations
 
     found = _declarations.find(name) if python_key.operator_object(name) is None else None
     return found[0] if found is not None and found[0].name == name and found[0].kind in ("composed", "factory") else None
@@ -126,7 +126,7 @@ def composed_row(name: str) -> Declaration | None:
 
 def declared_row(name: str) -> Declaration | None:
     """The row of this name."""
-    from tensorrt_lite import _declarations
+    import tensorrt_lite._declarations as _declarations
 
     return _declarations.of(name) if name in _declarations.names() else None
 
@@ -153,7 +153,8 @@ def packet(name: str) -> OperatorPacket | None:
 
 def schema_of(operator: Any) -> Any:
     """The schema of an operator object, taken apart."""
-    from tensorrt_lite import _declarations, _schema
+    import tensorrt_lite._declarations as _declarations
+    import tensorrt_lite._schema as _schema
 
     if isinstance(operator, Operator):
         text = operator.schema

@@ -7,7 +7,8 @@ import os
 from typing import Any
 
 import tensorrt_lite as trt
-from tensorrt_lite import _schema, library
+import tensorrt_lite._schema as _schema
+from tensorrt_lite import library
 from tensorrt_lite._C.core import extension as _core
 
 # dtypes by their numbers in tensorrt_lite.h

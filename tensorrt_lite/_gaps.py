@@ -10,7 +10,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-from tensorrt_lite import _missing
+import tensorrt_lite._missing as _missing
 
 _USAGE = """\
 usage: tensorrt-lite missing [NAME | --all]

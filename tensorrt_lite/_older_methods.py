@@ -166,7 +166,7 @@ xpu = _refusal("xpu", AssertionError, "Torch not compiled with XPU enabled")
 
 
 def _removed(name: str, *arguments: Any) -> NoReturn:
-    from tensorrt_lite import _removed as functions
+    import tensorrt_lite._removed as functions
 
     getattr(functions, name)(*arguments)
     raise AssertionError(name)  # they all raise

@@ -22,7 +22,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, overload
 
 import tensorrt_lite as trt
-from tensorrt_lite import _schema
+import tensorrt_lite._schema as _schema
 from tensorrt_lite._C.core import dispatch as _dispatch
 from tensorrt_lite._C.core import python_key as _python_key
 from tensorrt_lite._names import alias_in_force
@@ -406,7 +406,7 @@ class _Namespace:
 
     def __getattr__(self, name: str) -> Any:
         if self.__name__ == "aten" and not name.startswith("__"):
-            from tensorrt_lite import _aten
+            import tensorrt_lite._aten as _aten
 
             found = _aten.packet(name)
             if found is not None:
@@ -434,7 +434,7 @@ class _Ops:
     def load_library(self, path: Any) -> None:
         """Load a shared library that registers operators through tensorrt_lite.h (docs/extensions.md). OSError for one that does not, as those of PyTorch's
         C++ operators."""
-        from tensorrt_lite import _extension
+        import tensorrt_lite._extension as _extension
 
         _extension.load_library(path)
         self.loaded_libraries.add(str(path))
@@ -550,7 +550,7 @@ def _row_named(qualname: Any) -> Any:
         return qualname
     if not isinstance(qualname, str) or not qualname.startswith("aten::"):
         return None
-    from tensorrt_lite import _aten
+    import tensorrt_lite._aten as _aten
 
     _, name, overload = _split_name(qualname)
     packet = _aten.packet(name)

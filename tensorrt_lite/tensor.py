@@ -413,7 +413,7 @@ class Tensor(TensorBase):
 
     def type(self, dtype=None, non_blocking=False):
         """The type's name, or a copy converted to a dtype, a class such as `LongTensor`, or its name, 'torch.LongTensor'."""
-        from tensorrt_lite import _typed_tensors
+        import tensorrt_lite._typed_tensors as _typed_tensors
 
         return _typed_tensors.type_string(self) if dtype is None else _typed_tensors.converted(self, dtype, non_blocking)
 
@@ -472,7 +472,7 @@ class Tensor(TensorBase):
     def record_stream(self, stream) -> None:
         """The memory is used by work on a stream other than its own: it is not given out again before that work has run."""
         if not self.is_cuda:
-            from tensorrt_lite import backend
+            import tensorrt_lite.backend as backend
 
             backend.device_of(self).record_stream(self, stream)
             return
@@ -606,13 +606,13 @@ def _convert(result, cls):
 
 
 def _packet_of(operator):
-    from tensorrt_lite import _aten  # what modes alone ask for
+    import tensorrt_lite._aten as _aten  # what modes alone ask for
 
     return _aten.packet_of(operator)
 
 
 def _schema_of(operator):
-    from tensorrt_lite import _aten
+    import tensorrt_lite._aten as _aten
 
     return _aten.schema_of(operator)
 

@@ -17,7 +17,7 @@ _ops = namespace()
 
 
 def _package() -> Any:
-    from tensorrt_lite import _sparse
+    import tensorrt_lite._sparse as _sparse
 
     return _sparse
 

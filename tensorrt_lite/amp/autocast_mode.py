@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import tensorrt_lite as trt
-from tensorrt_lite.amp import _state
+import tensorrt_lite.amp._state as _state
 
 __all__ = ["autocast", "autocast_decorator", "custom_bwd", "custom_fwd", "is_autocast_available"]
 

@@ -14,7 +14,7 @@ from tensorrt_lite._C.core import custom as _custom
 from tensorrt_lite._C.core import device as _names
 from tensorrt_lite._C.core import dispatch as _dispatch
 from tensorrt_lite._C.core import random as _random
-from tensorrt_lite.amp import _state as _autocast
+import tensorrt_lite.amp._state as _autocast
 from tensorrt_lite.backend import composed, steps, stream_sets
 from tensorrt_lite.backend.streams import Event, Stream, StreamContext
 

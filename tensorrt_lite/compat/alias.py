@@ -56,14 +56,6 @@ def _importing() -> bool:
     return False
 
 
-def _own_code() -> bool:
-    """Whether this package itself imports: its modules bear PyTorch's names, but have others beside them."""
-    frame: FrameType | None = sys._getframe(3)
-    while frame is not None and frame.f_globals.get("__name__", "").startswith(("importlib", _HERE + ".compat.alias")):
-        frame = frame.f_back
-    return frame is not None and str(frame.f_globals.get("__package__") or "").partition(".")[0] == _HERE
-
-
 class _Existing:
     """The loader of a module that exists under another name."""
 
@@ -215,8 +207,7 @@ class _Alias:
 
     def _module(self, path: str) -> ModuleType | None:
         """The module that answers for torch.`path`."""
-        known = names.is_module(path) or _exists(_joined(_THIN, path))
-        if not known and not _own_code():
+        if not names.is_module(path) and not _exists(_joined(_THIN, path)):
             return None
         for base in (_HERE, _THIN):
             name = _joined(base, path)
@@ -228,7 +219,7 @@ class _Alias:
                     if not hasattr(module, "__path__"):
                         self.set_attribute(module, "__path__", [])
                 return self._attached(path, module)
-        return self._attached(path, absent.AbsentModule(_joined(_THERE, path), _Fallback(self, path))) if known else None
+        return self._attached(path, absent.AbsentModule(_joined(_THERE, path), _Fallback(self, path)))
 
     def _attached(self, path: str, module: ModuleType) -> ModuleType:
         """The module; importlib is about to make it an attribute of its parent, which stays so no longer than the alias."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any
 
-from tensorrt_lite.cpu import memory
+import tensorrt_lite.cpu.memory as memory
 from tensorrt_lite.cpu.memory import (
     empty_cache,
     max_memory_allocated,

@@ -98,7 +98,7 @@ def is_initialized() -> bool:
 
 def _backend() -> Any:
     _driver.require()
-    from tensorrt_lite.cuda import _kernels
+    import tensorrt_lite.cuda._kernels as _kernels
 
     return _kernels.backend
 

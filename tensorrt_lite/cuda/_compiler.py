@@ -66,7 +66,7 @@ def _capability(device: int) -> int:
 @functools.cache
 def _device_compiler() -> Any:
     from tensorrt_lite._C.cuda.driver import driver_version
-    from tensorrt_lite.cuda import _toolchain
+    import tensorrt_lite.cuda._toolchain as _toolchain
 
     return _toolchain.find(driver_version())
 

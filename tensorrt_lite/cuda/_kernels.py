@@ -8,7 +8,7 @@ from tensorrt_lite import _C
 from tensorrt_lite._C.cuda import driver
 
 driver.require()  # before modules are made that could not be made a second time
-from tensorrt_lite.cuda import _settings  # noqa: E402
+import tensorrt_lite.cuda._settings as _settings  # noqa: E402
 
 _settings.configure()
 os.register_at_fork(after_in_child=driver._after_fork)

@@ -208,7 +208,7 @@ def get_allocator_backend() -> str:
 
 def _set_allocator_settings(settings: str) -> None:
     """Settings as in PYTORCH_ALLOC_CONF, from now on. RuntimeError names what is unknown."""
-    from tensorrt_lite.cuda import _settings
+    import tensorrt_lite.cuda._settings as _settings
 
     _settings.configure(settings)
 
@@ -291,7 +291,7 @@ class use_mem_pool:
 
 def list_gpu_processes(device: Any = None) -> str:
     """The processes that use a GPU and their memory, as NVML tells; a text that says so where its Python package is missing."""
-    from tensorrt_lite.cuda import nvml
+    import tensorrt_lite.cuda.nvml as nvml
 
     try:
         processes = nvml.processes(device)

@@ -108,7 +108,7 @@ class nvtx:
     @staticmethod
     def _open() -> Any:
         """NVTX: a library of its own up to CUDA 12, then the interoperation library of NVTX 3, which has the same functions."""
-        from tensorrt_lite.cuda import _toolchain
+        import tensorrt_lite.cuda._toolchain as _toolchain
 
         names = ("libnvToolsExt.so.1", "libnvtx3interop.so.1")
         folders = [folder for place in _toolchain.places() for part in ("lib64", "lib", "nvidia/*/lib") for folder in sorted(place.glob(part))]

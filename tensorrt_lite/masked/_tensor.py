@@ -15,7 +15,7 @@ LAYOUTS = (trt.strided, trt.sparse_coo, trt.sparse_csr)
 
 def sparse_layouts() -> Any:
     """The functions of sparse layouts; strided masks never import them, nor the package of sparse tensors."""
-    from tensorrt_lite.masked import _sparse
+    import tensorrt_lite.masked._sparse as _sparse
 
     return _sparse
 
@@ -274,7 +274,7 @@ def _on_both(func: Any, args: Any, kwargs: Any) -> Any:
 
 
 def _reduction(func: Any, args: Any, kwargs: Any) -> Any:
-    from tensorrt_lite.masked import _functions
+    import tensorrt_lite.masked._functions as _functions
 
     name = name_of(func)
     names = ("input", "p", "dim", "keepdim", "dtype") if name == "norm" else ("input", "dim", "keepdim")
@@ -309,7 +309,7 @@ def _reduction(func: Any, args: Any, kwargs: Any) -> Any:
 
 def _softmax(func: Any, args: Any, kwargs: Any) -> Any:
     """Along dim over the elements that count; 0 where none does."""
-    from tensorrt_lite.masked import _functions
+    import tensorrt_lite.masked._functions as _functions
 
     given = dict(zip(("input", "dim"), args, strict=False)) | kwargs
     input = given["input"]
@@ -380,7 +380,7 @@ def _unsupported(func: Any, args: Any, kwargs: Any) -> Any:
 @cache
 def pointwise_names() -> frozenset[str]:
     """The names of all pointwise operators, their aliases, forms in place and symbols."""
-    from tensorrt_lite import _declarations
+    import tensorrt_lite._declarations as _declarations
 
     names: set[str] = set()
     for name in _declarations.names():

@@ -197,7 +197,7 @@ def rebuild_event(device: Any, handle: bytes) -> Any:
 
 def __getattr__(name: str) -> Any:
     if name in ("rebuild_cuda_tensor", "reduce_cuda_tensor", "rebuild_empty"):
-        from tensorrt_lite.multiprocessing import _cuda
+        import tensorrt_lite.multiprocessing._cuda as _cuda
 
         return getattr(_cuda, name)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

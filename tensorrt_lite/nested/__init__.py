@@ -11,9 +11,13 @@ from __future__ import annotations
 from typing import Any
 
 import tensorrt_lite as trt
-from tensorrt_lite.nested import _elementwise, _layers, _reductions, _shape  # noqa: F401 (they fill the table of operators)
+import tensorrt_lite.nested._elementwise as _elementwise
+import tensorrt_lite.nested._layers as _layers
+import tensorrt_lite.nested._reductions as _reductions
+import tensorrt_lite.nested._shape as _shape  # noqa: F401 (they fill the table of operators)
 from tensorrt_lite.nested._structure import NestedInt, structure_of
-from tensorrt_lite.nested import _strided, _tensor
+import tensorrt_lite.nested._strided as _strided
+import tensorrt_lite.nested._tensor as _tensor
 from tensorrt_lite.nested._strided import StridedNestedTensor
 from tensorrt_lite.nested._tensor import NestedTensor
 

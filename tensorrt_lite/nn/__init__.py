@@ -23,12 +23,12 @@ def __getattr__(name: str) -> object:
     if name in ("DataParallel", "parallel"):
         from importlib import import_module
 
-        parallel = import_module(f"{__name__}.parallel")
+        parallel = import_module(f"{__package__}.parallel")
         return parallel if name == "parallel" else parallel.DataParallel
     if name == "grad":
         from importlib import import_module
 
-        return import_module(f"{__name__}.grad")
+        return import_module(f"{__package__}.grad")
     if name in modules._LAZY:
         return getattr(modules, name)
     from tensorrt_lite._missing import error

@@ -67,9 +67,9 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     if name in ("lr_scheduler", "swa_utils"):
-        return import_module(f"{__name__}.{name}")
+        return import_module(f"{__package__}.{name}")
     if name in _MODULE_OF:
-        value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+        value = getattr(import_module(f"{__package__}.{_MODULE_OF[name]}"), name)
         globals()[name] = value
         return value
     from tensorrt_lite._missing import error

@@ -482,7 +482,7 @@ def _check_flags(group: dict[str, Any]) -> None:
 
 def _step_recorded(optimizer: Optimizer) -> None:
     """A step with `differentiable=True`."""
-    from . import _differentiable
+    import tensorrt_lite.optim._differentiable as _differentiable
 
     _differentiable.step(optimizer)
 

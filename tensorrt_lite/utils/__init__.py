@@ -33,7 +33,7 @@ def __getattr__(name: str) -> Any:
 
         return get_file_path("torch", "share", "cmake")
     if name in __all__ or name in ("_pytree", "_python_dispatch"):
-        return import_module(f"{__name__}.{name}")
+        return import_module(f"{__package__}.{name}")
     from tensorrt_lite._missing import error
 
     raise error("utils", name)

@@ -77,7 +77,7 @@ _SELECTIVE = ("CheckpointPolicy", "SAC_IGNORED_OPS", "SelectiveCheckpointContext
 
 def __getattr__(name: str) -> object:
     if name in _SELECTIVE:
-        from tensorrt_lite.utils import _selective_checkpoint
+        import tensorrt_lite.utils._selective_checkpoint as _selective_checkpoint
 
         return getattr(_selective_checkpoint, name)
     from tensorrt_lite._missing import error

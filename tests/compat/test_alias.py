@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import gc
+import ast
 import io
 import operator
+import os
 import pickletools
+import subprocess
 import sys
 import weakref
 import zipfile
@@ -20,6 +23,7 @@ import pytest
 import tensorrt_lite as trt
 from tensorrt_lite.compat import VERSION, absent, is_installed, names, torch_alias
 
+ROOT = Path(__file__).resolve().parents[2]
 ROWS = [line.split("\t") for line in (Path(__file__).parent / "package_names.tsv").read_text(encoding="utf-8").splitlines()[1:]]
 
 
@@ -391,3 +395,70 @@ def test_a_missing_name_keeps_no_frame_alive():
             assert look()() is None
     finally:
         gc.enable()
+
+
+WRAPPED = """
+import builtins, sys
+from tensorrt_lite.compat import install
+
+install()
+original = builtins.__import__
+
+def wrapper(name, globals=None, locals=None, fromlist=(), level=0):
+    return original(name, globals, locals, fromlist, level)
+
+builtins.__import__ = wrapper
+import torch
+import torch.nn as nn
+torch.manual_seed(0)
+with torch.autocast("cpu"):
+    loss = nn.Linear(3, 2)(torch.ones(2, 3)).sum()
+loss.backward()
+torch.ops.aten.add.Tensor(torch.ones(2), 1)
+torch.func.vmap(torch.func.grad(lambda x: x.sin().sum()))(torch.ones(2, 2))
+torch.nested.nested_tensor([torch.ones(2)], layout=torch.jagged)
+torch.masked.masked_tensor(torch.ones(2), torch.tensor([True, False])).sum()
+torch.eye(2).to_sparse() @ torch.ones(2, 2)
+torch.library.custom_op("wrapped::twice", lambda x: x * 2, mutates_args=(), schema="(Tensor x) -> Tensor")(torch.ones(2))
+torch.optim.SGD([torch.ones(2, requires_grad=True)], lr=0.1, differentiable=True)
+torch.use_deterministic_algorithms(True)
+from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.data import DataLoader
+list(DataLoader(torch.arange(4), num_workers=1))
+try:
+    import torch._declarations
+except ModuleNotFoundError:
+    print("ok")
+"""
+
+
+def test_programs_that_wrap_import_change_nothing(tmp_path):
+    """Lazy importers and tracers put a frame of theirs between the package's imports and importlib."""
+    done = subprocess.run([sys.executable, "-c", WRAPPED], capture_output=True, text=True, cwd=tmp_path, timeout=120, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert done.stdout == "ok\n", done.stderr
+
+
+def test_the_package_imports_its_private_modules_by_their_full_names():
+    """`from tensorrt_lite import _x` looks for torch._x while the alias is in force, where `_x` is not loaded yet."""
+    loaded = subprocess.run(
+        [sys.executable, "-c", "import tensorrt_lite, sys; print(*sys.modules)"], capture_output=True, text=True, timeout=120, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    ).stdout.split()
+    wrong = []
+    for file in sorted((ROOT / "tensorrt_lite").rglob("*.py")):
+        package = file.parent.relative_to(ROOT).parts
+        if package[:2] in (("tensorrt_lite", "_C"), ("tensorrt_lite", "bench"), ("tensorrt_lite", "compat")):
+            continue
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.ImportFrom):
+                continue
+            owner = ".".join([*(package[: len(package) - node.level + 1] if node.level else ()), *filter(None, [node.module])])
+            path = owner.partition(".")[2]
+            if owner.partition(".")[0] != "tensorrt_lite" or path.startswith(("_C", "bench")) or path and not names.is_module(path):
+                continue
+            for alias in node.names:
+                module = f"{owner}.{alias.name}"
+                place = ROOT.joinpath(*module.split("."))
+                is_module = place.with_suffix(".py").exists() or (place / "__init__.py").exists()
+                if is_module and module not in loaded and not names.is_module(module.partition(".")[2]) and alias.name not in ("info",):
+                    wrong.append(f"{file.relative_to(ROOT)}:{node.lineno}: {alias.name}")
+    assert wrong == []

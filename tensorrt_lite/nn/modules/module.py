@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import tensorrt_lite as trt
 
 from ..parameter import Parameter
-from . import _conversion, _hooks
+import tensorrt_lite.nn.modules._conversion as _conversion
+import tensorrt_lite.nn.modules._hooks as _hooks
 from ._hooks import RemovableHandle
 from ._state import StateDictMixin, _WrappedHook  # noqa: F401 (files of PyTorch's name it here)
 

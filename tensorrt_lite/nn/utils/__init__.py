@@ -54,10 +54,10 @@ _MODULE_OF = {
 
 def __getattr__(name: str) -> object:
     if name in _MODULES:
-        return import_module(f"{__name__}.{name}")
+        return import_module(f"{__package__}.{name}")
     if name in _MODULE_OF:
         # the import puts the module here, whose name may be a function's: all of the module's functions take their places at once
-        module = import_module(f"{__name__}.{_MODULE_OF[name]}")
+        module = import_module(f"{__package__}.{_MODULE_OF[name]}")
         globals().update({n: getattr(module, n) for n, home in _MODULE_OF.items() if home == _MODULE_OF[name]})
         value = globals()[name]
         return value

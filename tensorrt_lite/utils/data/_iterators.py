@@ -174,7 +174,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             self._dataset_kind == _DatasetKind.Iterable, self._dataset, self._auto_collation, self._collate_fn, self._drop_last, self._base_seed, init_fn,
             self._num_workers, self._shared_seed,
         )  # fmt: skip
-        from ._utils import workers
+        import tensorrt_lite.utils.data._utils.workers as workers
 
         self._pool = workers.Threads(job) if loader.worker_threads else workers.Processes(loader.multiprocessing_context, job)
         self._workers = self._pool.members
