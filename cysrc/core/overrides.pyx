@@ -211,6 +211,21 @@ class DisableTorchFunction(DisableTorchFunctionSubclass):
     _units = ALL_DISABLED
 
 
+class FunctionState:
+    """Whether the __torch_function__ of arguments is asked, as it was when this was made: inside, it is so again. A backward pass disables it."""
+
+    def __init__(self):
+        self._disabled = tls().function_disabled
+        self._before = []
+
+    def __enter__(self):
+        self._before.append(tls().function_disabled)
+        tls().function_disabled = <int>self._disabled
+
+    def __exit__(self, *exc):
+        tls().function_disabled = <int>self._before.pop()
+
+
 # ---- asking --------------------------------------------------------------------------------------------------------
 
 cdef int collect(object x, list found, list types, bint plain, bint nested) except -1:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import tensorrt_lite as trt
 from tensorrt_lite import autograd
 from tensorrt_lite._C.autograd.engine import current_task_id
+from tensorrt_lite._C.core.overrides import FunctionState
 from tensorrt_lite._C.core.python_key import innermost_transform
 from tensorrt_lite.amp.autocast_mode import autocasts
 from tensorrt_lite.autograd.function import Function
@@ -196,7 +197,7 @@ class _Frame:
         self.arguments = _map((args, kwargs), lambda _: _Slot(next(numbers)))
         self.keeper = _Inputs.apply(trt.empty(0, requires_grad=True), *tensors).grad_fn
         self.random = _RandomState() if preserve else None
-        self.precision = _Precision()
+        self.precision, self.functions = _Precision(), FunctionState()
         self.forward_context, self.again_context = contexts
         self.check, self.early_stop, self.log = check, early_stop, log
         self.completed = False
@@ -241,14 +242,15 @@ class _Frame:
             if number < len(self.holders):
                 holder = self.holders[number]()
                 if holder is not None:
-                    holder.tensors[task] = tensor.detach()
+                    holder.tensors[task] = _map(tensor, trt.Tensor.detach)
                 if self.early_stop and count == len(self.holders):
                     raise _Stop
-            return tensor.detach()
+            return _map(tensor, trt.Tensor.detach)
 
         try:
             with (
                 trt.enable_grad(),
+                self.functions,
                 self.precision.restored(),
                 self.random.restored() if self.random else nullcontext(),
                 saved_tensors_hooks(keep, lambda tensor: tensor),
