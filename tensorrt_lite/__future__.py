@@ -11,7 +11,7 @@ False
 
 from __future__ import annotations
 
-from tensorrt_lite.nn.modules import _conversion
+import tensorrt_lite.nn.modules._conversion as _conversion
 
 __all__ = [
     "get_overwrite_module_params_on_conversion", "get_swap_module_params_on_conversion", "set_overwrite_module_params_on_conversion",

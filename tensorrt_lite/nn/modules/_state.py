@@ -15,7 +15,7 @@ import tensorrt_lite as trt
 from tensorrt_lite._C.core.hints import hinted
 
 from ..parameter import Parameter, is_lazy
-from . import _conversion
+import tensorrt_lite.nn.modules._conversion as _conversion
 from ._hooks import RemovableHandle
 
 if TYPE_CHECKING:
