@@ -4,6 +4,8 @@ in a process warns. Imported on first use."""
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
+from operator import index
 from typing import Any
 
 from tensorrt_lite import _ops
@@ -15,6 +17,11 @@ from tensorrt_lite._checkpoint.names import STORAGE_OF_DTYPE, dtype_name, dtype_
 __all__ = ["TypedStorage"]
 
 _warned = False
+
+
+def _is_size(x: Any) -> bool:
+    """Whether it is an integer: Python's, or a scalar of NumPy."""
+    return hasattr(type(x), "__index__") and not hasattr(type(x), "__len__")
 
 
 def warn_once(stacklevel: int) -> None:
@@ -44,8 +51,8 @@ class TypedStorage:
                     f"TypedStorage(): argument 'wrap_storage' must be UntypedStorage alone, not {type(wrap_storage).__name__} beside {len(args)} others"
                 )
             self._untyped_storage = wrap_storage
-        elif not args or isinstance(args[0], int):
-            self._untyped_storage = _ops.empty(*args or (0,), dtype=self.dtype, device=device).untyped_storage()
+        elif not args or _is_size(args[0]):
+            self._untyped_storage = _ops.empty(*map(index, args or (0,)), dtype=self.dtype, device=device).untyped_storage()
         else:
             self._untyped_storage = _ops.tensor(args[0], dtype=self.dtype, device=device).untyped_storage()
 
@@ -274,6 +281,8 @@ class _LegacyStorageMeta(type):
                 raise RuntimeError(f"{refusal}\nKeyword argument '{name}' cannot be specified")
         if len(args) > 1 or args and kwargs:
             raise RuntimeError(f"{refusal}\nToo many positional arguments")
+        if args and not _is_size(args[0]) and not isinstance(args[0], Sequence):
+            raise TypeError(f"{refusal}\nArgument type not recognized: {type(args[0])}")
         return TypedStorage(*args, dtype=cls.dtype, device="cpu", **kwargs)
 
     def __instancecheck__(cls, instance: Any) -> bool:

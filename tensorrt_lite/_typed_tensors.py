@@ -75,6 +75,8 @@ def construct(args: tuple, kwargs: dict, dtype: Any = None, device: str = "cpu")
 
     A tensor and a storage are shared, sizes give undefined contents. TypeError for other data and for a tensor of another dtype.
     """
+    if "device" in kwargs and args and isinstance(args[0], TensorBase):
+        raise RuntimeError("Legacy tensor constructor of the form torch.Tensor(tensor, device=device) is not supported.  Use torch.tensor(...) or torch.as_tensor(...) instead.")
     _check_place(kwargs.pop("device", None), device)
     if len(kwargs) == 1 and not args and next(iter(kwargs)) in ("data", "size", "other", "storage"):
         args = (Size(kwargs["size"]),) if "size" in kwargs else tuple(kwargs.values())

@@ -199,7 +199,7 @@ class Tensor(TensorBase):
         return repr(self)
 
     def __format__(self, format_spec: str) -> str:
-        if self.dim() == 0 and type(self) is Tensor:
+        if self.dim() == 0 and type(self) is Tensor and not self.is_meta:
             return format(self.item(), format_spec)
         return object.__format__(self, format_spec)
 
@@ -485,7 +485,10 @@ class Tensor(TensorBase):
         return bool(self)
 
     def is_same_size(self, other: Tensor) -> bool:
-        """Whether both have the same shape."""
+        """Whether both have the same shape. RuntimeError for a nested tensor and one that is not."""
+        if self.is_nested != other.is_nested:
+            names = ["nested" if t.is_nested else "not nested" for t in (self, other)]
+            raise RuntimeError(f"Expected both self and other to be nested tensors. Self is {names[0]}. While Other is {names[1]}.")
         return self.shape == other.shape
 
     def is_set_to(self, tensor: Tensor) -> bool:
@@ -499,9 +502,9 @@ class Tensor(TensorBase):
             return data
         return _ops.tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
 
-    def new(self, *args) -> Tensor:
-        """A tensor of the same dtype from sizes or data."""
-        return _construct(args, {}, self.dtype, self.device.type)
+    def new(self, *args, **kwargs) -> Tensor:
+        """A tensor of the same dtype from sizes or data. device: of the same type as this tensor's."""
+        return _construct(args, kwargs, self.dtype, self.device.type)
 
     __dlpack_c_exchange_api__ = _dlpack_core.exchange_api()
 

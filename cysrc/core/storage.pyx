@@ -62,7 +62,7 @@ cdef class Storage:
         cdef device_class place = parse_device(device) if device is not None else None
         cdef Storage fresh
         cdef bint listed = isinstance(nbytes, (list, tuple))
-        cdef int64_t n = len(nbytes) if listed else nbytes
+        cdef int64_t n = len(nbytes) if listed else PyNumber_AsSsize_t(nbytes, OverflowError)
         if n < 0:
             raise RuntimeError(f"UntypedStorage(): the size must not be negative, got {n}")
         if self.block != NULL or self.length or self.device_type != DEV_CPU:
@@ -79,7 +79,7 @@ cdef class Storage:
         self.can_resize = True
         if listed:
             for i in range(n):
-                self[i] = nbytes[i]
+                self[i] = nbytes[i] & 255
 
     def __dealloc__(self):
         if self.block != NULL:

@@ -40,6 +40,15 @@ class _MultiDeviceReplicator:
         return self._per_device_tensors[device]
 
 
+def _values_to_unscale(param: Any) -> Any:
+    """The values of a sparse gradient, whose memory it has. Those of halves are added first where indices repeat, since the sum may overflow."""
+    if param.grad.layout is not trt.sparse_coo:
+        return param.grad.detach().values()
+    if param.grad.dtype is trt.float16:
+        param.grad = param.grad.coalesce()
+    return param.grad._values()
+
+
 class GradScaler:
     """Scales the loss, unscales gradients before the optimizer's step, skips steps whose gradients are not finite and adapts the scale.
 
@@ -134,7 +143,7 @@ class GradScaler:
                     continue
                 if not allow_fp16 and param.grad.dtype is trt.float16:
                     raise ValueError("Attempting to unscale FP16 gradients.")
-                by_device[param.grad.device].append(param.grad)
+                by_device[param.grad.device].append(param.grad if param.grad.layout is trt.strided else _values_to_unscale(param))
         for device, grads in by_device.items():
             _ops._amp_foreach_non_finite_check_and_unscale_(grads, found.get(device), scales.get(device))
         return found._per_device_tensors

@@ -169,6 +169,9 @@ def _copy(func: Any, input: Any, src: Any, non_blocking: bool = False) -> Any:
 
 @operator("is_same_size")
 def _is_same_size(func: Any, input: Any, other: Any) -> bool:
+    for name, t in (("self", input), ("other", other)):
+        if not isinstance(t, NestedTensor):
+            raise ValueError(f"NestedTensor is_same_size(): expected {name} to be a jagged layout NestedTensor, but got {t.layout} of shape {list(t.shape)}")
     return bool(input.shape == other.shape)
 
 

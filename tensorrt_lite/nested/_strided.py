@@ -384,6 +384,9 @@ def _equal(func: Any, input: Any, other: Any) -> bool:
 
 @operator("is_same_size")
 def _is_same_size(func: Any, input: Any, other: Any) -> bool:
+    if input.is_nested != other.is_nested:
+        names = ["nested" if t.is_nested else "not nested" for t in (input, other)]
+        raise RuntimeError(f"Expected both self and other to be nested tensors. Self is {names[0]}. While Other is {names[1]}.")
     return isinstance(other, StridedNestedTensor) and isinstance(input, StridedNestedTensor) and input._sizes == other._sizes
 
 

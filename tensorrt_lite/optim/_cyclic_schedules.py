@@ -9,7 +9,7 @@ import math
 import types
 from typing import TYPE_CHECKING, Any
 
-from ._scheduler_base import LRScheduler, _check_optimizer, _per_group, _set_group_value
+from ._scheduler_base import LRScheduler, _check_optimizer, _own, _per_group, _set_group_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,9 +36,9 @@ class _MomentumCycle(LRScheduler):
 
     def _set_momentum(self, group: dict[str, Any], value: float) -> None:
         if self.use_beta1:
-            group["betas"] = (value, *group["betas"][1:])
+            group["betas"] = (_own(value), *group["betas"][1:])
         else:
-            group["momentum"] = value
+            group["momentum"] = _own(value)
 
 
 class CyclicLR(_MomentumCycle):

@@ -25,26 +25,30 @@ def _set_group_value(group: dict[str, Any], key: str, value: Any) -> None:
         with trt.no_grad():
             group[key].fill_(value.item() if isinstance(value, trt.Tensor) else value)
     else:
-        group[key] = value
+        group[key] = _own(value)
+
+
+def _own(value: Any) -> Any:
+    """An option that nobody else changes: a tensor is copied."""
+    return value.clone() if isinstance(value, trt.Tensor) else value
 
 
 def _group_values(optimizer: Optimizer, key: str) -> list[Any]:
     """One option of all groups; tensors are copied so that callers cannot change the schedule through them."""
-    values = (group[key] for group in optimizer.param_groups)
-    return [value.clone() if isinstance(value, trt.Tensor) else value for value in values]
+    return [_own(group[key]) for group in optimizer.param_groups]
 
 
 def _per_group(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
-    """A value for each group from one value or a sequence. Raises ValueError when the lengths differ."""
+    """A value for each group from one value or a sequence; tensors are copied. Raises ValueError when the lengths differ."""
     count = len(optimizer.param_groups)
     if not isinstance(value, (list, tuple)):
-        return [value] * count
+        return [_own(value) for _ in range(count)]
     if len(value) != count:
         raise ValueError(
             f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} values, "
             f"param_groups has {count}."
         )
-    return list(value)
+    return list(map(_own, value))
 
 
 def _check_optimizer(optimizer: Any) -> None:
@@ -71,7 +75,7 @@ class LRScheduler:
         for index, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:
                 lr = group["lr"]
-                group.setdefault("initial_lr", lr.clone() if isinstance(lr, trt.Tensor) else lr)
+                group.setdefault("initial_lr", _own(lr))
             elif "initial_lr" not in group:
                 raise KeyError(
                     f"param 'initial_lr' is not specified in param_groups[{index}] when resuming scheduler with "

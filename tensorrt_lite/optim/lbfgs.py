@@ -23,14 +23,14 @@ def _cubic_minimum(x1: Any, f1: Any, g1: Any, x2: Any, f2: Any, g2: Any, bounds:
     low, high = bounds if bounds is not None else ((x1, x2) if x1 <= x2 else (x2, x1))
     d1 = g1 + g2 - 3 * (f1 - f2) / (x1 - x2)
     square = d1**2 - g1 * g2
-    if square < 0:
+    if not square >= 0:  # a NaN, too
         return (low + high) / 2.0
     d2 = square**0.5
     if x1 <= x2:
         minimum = x2 - (x2 - x1) * ((g2 + d2 - d1) / (g2 - g1 + 2 * d2))
     else:
         minimum = x1 - (x1 - x2) * ((g1 + d2 - d1) / (g1 - g2 + 2 * d2))
-    return min(max(minimum, low), high)
+    return min(max(minimum, low), high) if minimum == minimum else (low + high) / 2.0
 
 
 class _Point:
@@ -66,7 +66,11 @@ def _strong_wolfe(
         return _Point(length, loss, grad, grad.dot(direction))
 
     def too_high(point: _Point) -> bool:
-        return point.loss > start.loss + c1 * point.step * start.slope
+        return not point.loss <= start.loss + c1 * point.step * start.slope
+
+    def order(a: _Point, b: _Point) -> tuple[int, int]:
+        """Places of the lower and the higher of two losses; a NaN is higher than all."""
+        return (1, 0) if b.loss < a.loss or a.loss != a.loss else (0, 1)
 
     scale = direction.abs().max()
     point, previous = trial(step), start
@@ -91,7 +95,7 @@ def _strong_wolfe(
         bracket = [start, point]
     # Second phase: shrink the interval around the lowest point.
     stalled = False
-    low, high = (0, 1) if bracket[0].loss <= bracket[-1].loss else (1, 0)
+    low, high = order(bracket[0], bracket[-1])
     while not done and rounds < max_evals:
         if abs(bracket[1].step - bracket[0].step) * scale < tolerance_change:
             break
@@ -109,9 +113,9 @@ def _strong_wolfe(
             stalled = False
         point = trial(length)
         rounds += 1
-        if too_high(point) or point.loss >= bracket[low].loss:
+        if too_high(point) or not point.loss < bracket[low].loss:
             bracket[high] = point
-            low, high = (0, 1) if bracket[0].loss <= bracket[1].loss else (1, 0)
+            low, high = order(*bracket)
         else:
             if abs(point.slope) <= -c2 * start.slope:
                 done = True
@@ -182,6 +186,8 @@ class LBFGS(Optimizer):
         parts = []
         for p in self._params:
             part = trt.zeros_like(p) if p.grad is None else p.grad
+            if part.layout is not trt.strided:
+                part = part.to_dense()
             if part.is_complex():
                 part = trt.view_as_real(part)
             parts.append(part.reshape(-1))

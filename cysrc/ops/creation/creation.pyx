@@ -338,9 +338,13 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
         source = from_numpy(obj)
     elif hasattr(type(obj), "__dlpack__") and not hasattr(type(obj), "__array_interface__"):
         source = _from_dlpack(obj)
+    elif type(obj).__name__ == "PyCapsule":
+        source = _from_dlpack(obj)
     elif isinstance(obj, (bytes, bytearray, memoryview)):
         source = frombuffer(obj, dtype=dtype_of(default_float_code()) if dtype is None else dtype)
     else:
+        if copy is False and hasattr(type(obj), "__array_interface__"):
+            raise RuntimeError("can't alias NumPy scalars. Either remove copy=False or transform it in a ndarray.")
         if copy is False:
             raise ValueError("can't alias arbitrary sequence into a tensor.")
         return finish_factory(tensor(obj, dtype=dtype, device=device), requires_grad)
@@ -439,7 +443,10 @@ def frombuffer(buffer, *, dtype, int64_t count=-1, int64_t offset=0, requires_gr
         raise TypeError("frombuffer(): argument 'dtype' must be torch.dtype, not NoneType")
     item = ITEM_SIZE[code]
     # one export, which the storage holds: an object may give out other memory the next time
-    holder = memoryview(buffer)
+    try:
+        holder = memoryview(buffer)
+    except TypeError:
+        raise ValueError(f"frombuffer(): object of type {type(buffer).__name__} does not implement Python buffer protocol.") from None
     if not holder.c_contiguous:
         raise ValueError("frombuffer(): the buffer is not C-contiguous")
     if holds_pointers(holder.format):
