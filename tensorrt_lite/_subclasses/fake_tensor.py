@@ -12,6 +12,7 @@ strides and errors are the real ones; what depends on elements (`item`, `nonzero
 from __future__ import annotations
 
 import weakref
+from copy import deepcopy
 from typing import Any
 
 import tensorrt_lite as trt
@@ -71,6 +72,13 @@ class FakeTensor(trt.Tensor):
     def __torch_dispatch__(cls, func: Any, types: tuple[type, ...], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any:
         mode = next(t.fake_mode for t in _tensors((args, kwargs)) if isinstance(t, FakeTensor))
         return mode.dispatch(func, args, kwargs or {})
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> FakeTensor:
+        if id(self) not in memo:
+            copied = memo[id(self)] = self.detach().clone().requires_grad_(self.requires_grad)
+            rest = {name: value for name, value in self.__dict__.items() if name not in ("meta", "fake_mode")}
+            copied.__dict__.update(deepcopy(rest, memo))
+        return memo[id(self)]  # type: ignore[no-any-return]
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         return f"FakeTensor(..., {'' if self.device == _CPU else f'device={str(self.device)!r}, '}size={tuple(self.shape)}, dtype={self.dtype})"

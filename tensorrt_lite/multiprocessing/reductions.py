@@ -17,7 +17,7 @@ import tensorrt_lite as trt
 from tensorrt_lite import UntypedStorage
 from tensorrt_lite._C.core import mapped
 from tensorrt_lite._typed_storage import TypedStorage
-from tensorrt_lite.tensor import Parameter
+from tensorrt_lite.tensor import Parameter, _restored, _state_of
 
 __all__ = [
     "StorageWeakRef", "fd_id", "init_reductions", "rebuild_event", "rebuild_meta_tensor", "rebuild_storage_empty", "rebuild_storage_fd",
@@ -152,20 +152,14 @@ def reduce_tensor_unregistered(tensor: Any) -> tuple[Any, ...]:
     return function, tuple(_Sent(x) if isinstance(x, UntypedStorage) else x for x in arguments)
 
 
-def _state_of(tensor: Any) -> dict[str, Any] | None:
-    return dict(state) if (state := getattr(tensor, "__dict__", None)) else None
-
-
-def _as_class(cls: Any, tensor: Any, requires_grad: bool, state: dict[str, Any] | None) -> Any:
+def _as_class(cls: Any, tensor: Any, requires_grad: bool, state: Any) -> Any:
     """The received tensor as what was sent: a parameter, a subclass."""
     if cls is Parameter:
         tensor = Parameter(tensor, requires_grad)
     else:
         tensor = tensor if cls is trt.Tensor else tensor.as_subclass(cls)
         tensor.requires_grad = requires_grad
-    if state:
-        tensor.__dict__.update(state)
-    return tensor
+    return tensor if state is None else _restored(tensor, state)
 
 
 def rebuild_tensor(cls: Any, storage: Any, metadata: Any) -> Any:
@@ -179,7 +173,7 @@ def rebuild_meta_tensor(cls: Any, shape: Any, stride: Any, dtype: Any, requires_
     return _as_class(cls, trt.empty_strided(shape, stride, dtype=dtype, device="meta"), requires_grad, None)
 
 
-def _rebuild_as(cls: Any, function: Any, arguments: Any, state: dict[str, Any] | None) -> Any:
+def _rebuild_as(cls: Any, function: Any, arguments: Any, state: Any) -> Any:
     tensor = function(*arguments)
     return _as_class(cls, tensor.detach(), tensor.requires_grad, state)
 

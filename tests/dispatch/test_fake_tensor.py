@@ -90,3 +90,18 @@ def test_operations_are_counted_on_fakes():
     with FakeTensorMode(), FlopCounterMode(display=False) as counter:
         trt.empty(1000, 2000) @ trt.empty(2000, 3000)
     assert counter.get_total_flops() == 2 * 1000 * 2000 * 3000
+
+
+def test_deep_copies_are_fake():
+    import copy
+
+    with FakeTensorMode() as mode:
+        layer = trt.nn.Linear(2, 3)
+        copied = copy.deepcopy(layer)
+        assert type(copied.weight) is FakeTensor
+        assert isinstance(copied.weight, trt.nn.Parameter)
+        assert copied.weight.fake_mode is mode
+        assert copied(trt.ones(1, 2)).shape == (1, 3)
+    outside = copy.deepcopy({"a": layer.weight, "b": layer.weight})
+    assert outside["a"] is outside["b"] is not layer.weight
+    assert outside["a"].requires_grad
