@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.autograd.forward import get_tangent
 from tensorrt_lite._C.autograd.node import namespace
+from tensorrt_lite._C.autograd.operator_nodes import joined as _one_step
 from tensorrt_lite._C.core.python_key import is_transformed
 from tensorrt_lite._C.core.dtype import _dtype_by_name
 from tensorrt_lite._C.core.tensor import TensorBase
@@ -108,13 +109,13 @@ def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_piv
         else:
             lower.diagonal(dim1=-2, dim2=-1).fill_(1)
         upper = LU_data.narrow(-2, 0, k).triu()
-    return _all_into("lu_unpack", ("P", "L", "U"), (p, lower, upper), out, True)
+    return _all_into("lu_unpack", ("P", "L", "U"), _one_step("LuUnpack", (p, lower, upper)), out, True)
 
 
 def linalg_lu(A: Any, *, pivot: bool = True, out: Any = None) -> Any:
     """A = P L U with a permutation P, L lower triangular with ones on its diagonal, U upper triangular. A: (*, m, n)."""
     packed, pivots, _ = _ops.linalg_lu_factor_ex(A, pivot=pivot)
-    return _all_into("linalg_lu", ("P", "L", "U"), lu_unpack(packed, pivots, unpack_pivots=pivot), out, True)
+    return _all_into("linalg_lu", ("P", "L", "U"), _one_step("LinalgLu", lu_unpack(packed, pivots, unpack_pivots=pivot)), out, True)
 
 
 @autocast_policy(cpu="float32")
@@ -400,8 +401,9 @@ def linalg_lstsq(A: Any, B: Any, rcond: Any = None, *, driver: str | None = None
         residuals = _squared_residuals(A, x, b).to(_real_type(A))
     else:
         residuals = x.reshape(-1).narrow(0, 0, 0).abs()
+    x, residuals = _one_step("LinalgLstsq", (x.squeeze(-1) if vector else x, residuals))
     results = (
-        x.squeeze(-1) if vector else x,
+        x,
         residuals,
         rank if driver != "gels" else rank.new_empty(0),
         s.detach() if driver in ("gelsd", "gelss") else s.new_empty(0),

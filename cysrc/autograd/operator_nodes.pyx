@@ -509,6 +509,73 @@ def flat_gradient(OpNode node not None, gradient):
     return r
 
 
+# ---- results that are computed apart and belong to one operator
+
+cdef extern from *:
+    """
+    static OpNodeInfo trt_joined_infos[] = {
+        {"VarMeanBackward0", "", 0, 0, 0}, {"StdMeanBackward0", "", 0, 0, 0}, {"AminmaxBackward0", "", 0, 0, 0}, {"LinalgLuBackward0", "", 0, 0, 0},
+        {"LuUnpackBackward0", "", 0, 0, 0}, {"LinalgLstsqBackward0", "", 0, 0, 0}, {"NativeGroupNormBackward0", "", 0, 0, 0},
+        {"DelayedError", "", 0, 0, 0},
+    };
+    """
+    OpNodeInfo* trt_joined_infos
+
+
+cdef object pass_on(OpNode node, object grad):
+    return tuple(grad[:node.n_edges])
+
+
+cdef object run_delayed(OpNode node, object grad):
+    raise RuntimeError((<tuple>node.args)[0])
+
+
+cdef enum:
+    JOINED = 7                         # the last entry of the table is not one
+
+cdef dict _joined = {}
+cdef int _place
+for _place in range(JOINED):
+    trt_joined_infos[_place].apply = <void*><op_apply>pass_on
+    _joined[(<bytes>trt_joined_infos[_place].name).decode().removesuffix("Backward0")] = _place
+trt_joined_infos[JOINED].apply = <void*><op_apply>run_delayed
+
+
+def joined(str name not None, results):
+    """Give results of one operator, new tensors that were computed apart, one Node `name` in front of their own. Returns `results`."""
+    cdef OpNode node = None
+    cdef TensorBase t
+    cdef int i
+    if not tls().grad_mode:
+        return results
+    for i, x in enumerate(results):
+        t = <TensorBase?>x
+        if t.grad_fn_ is None or t.keys & (K_WRAPPED | K_PYTHON):
+            continue
+        if node is None:
+            node = new_op_node(&trt_joined_infos[<int>_joined[name]])
+            node.n_inputs = len(results)
+        for k in range(node.n_edges, i):
+            node.set_edge(k, None)
+        node.set_edge(i, t)
+        set_history(t, node, i)
+    return results
+
+
+def delayed_error(str message not None, TensorBase result not None):
+    """`result` with a derivative that raises RuntimeError(message)."""
+    cdef OpNode node
+    cdef TensorBase r
+    if not tls().grad_mode or not result.requires_grad or result.keys & K_WRAPPED:
+        return result
+    node = new_op_node(&trt_joined_infos[JOINED])
+    node.args = (message,)
+    node.set_edge(0, result)
+    r = output_alias(result)
+    set_history(r, node, 0)
+    return r
+
+
 # ---- what an OpNode saves
 
 cdef int save(OpNode node, int slot, TensorBase t) except -1:

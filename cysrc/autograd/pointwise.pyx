@@ -12,7 +12,7 @@ from tensorrt_lite._C.core.tensor cimport (
 from tensorrt_lite._C.core.dispatch cimport (
     tls, attach, resolve, redispatch, BELOW, trt_operator, trt_row, trt_value, register_kernel, take_storage_only, FRESH, OUT, INPLACE, OPS, CORE)
 from tensorrt_lite._C.core.boxing cimport box
-from tensorrt_lite._C.core.iterator cimport PointwiseInfo, PROMOTE_REAL_OUT, pointwise1, pointwise2, pointwise3, result_code
+from tensorrt_lite._C.core.iterator cimport PointwiseInfo, PROMOTE_BOOL_OUT, PROMOTE_FIRST_BOOL, PROMOTE_REAL_OUT, pointwise1, pointwise2, pointwise3, result_code
 from tensorrt_lite._C.core.args cimport is_plain, is_number, to_scalar, wrap_number, scalar_object
 from tensorrt_lite._C.autograd.node cimport set_history, rebase_history, check_inplace, check_recorded_write, output_alias, Node
 from tensorrt_lite._C.autograd.operator_nodes cimport PointwiseNode, new_pointwise_node, input_meta, pack_inputs, name_saved
@@ -323,6 +323,9 @@ cdef TensorBase forward_pointwise(PointwiseInfo* info, int n, PyObject** inputs,
         r = run_below(info, n, inputs, params, out, mode)
         if found and category[r.dtype] >= CAT_FLOAT:
             if not info.differentiable:
+                if mode == INPLACE and info.promote & (PROMOTE_BOOL_OUT | PROMOTE_FIRST_BOOL):      # a comparison's answer
+                    write_tangent(r, None)
+                    return r
                 refuse_forward(info.name)
             slots[4] = <PyObject*>r
             value = tangent_of_pointwise(info, r, slots, params, tangents)

@@ -1,6 +1,7 @@
 # Kernels and entries of the indexing family: rows and lines by indices, search. rows.pyx has what they share, masks.pyx what masks do, getitem.pyx reads the
 # keys of x[...]. Every index is checked before anything is written; contributions to one element add up in the order of the indices. What reads or writes
 # elements are steps: cpu.pyx has the CPU's, cysrc/cuda/indexing.pyx CUDA's.
+from tensorrt_lite._C.autograd.operator_nodes import delayed_error
 from tensorrt_lite._C.core.hints import hinted
 from tensorrt_lite._C.ops.indexing import cpu as _cpu_steps
 from tensorrt_lite._C.ops.indexing.getitem cimport checked_indices, copied, expand_masks, raise_bounds
@@ -430,6 +431,9 @@ cdef object scatter_reduce_backward(object grad, object self, int64_t dim, objec
             single = zero & (zeros == 1)
             others = self.scatter_reduce(dim, index, src.masked_fill(single, 1), "prod", include_self=include_self)
             g = _ops.where(single, (grad * others).gather(dim, index), (grad * result).gather(dim, index) / src.masked_fill(zero, 1))
+            if tls().grad_mode and holds_any(zeros > 1):
+                g = delayed_error(
+                    "scatter_reduce(): Double backward is unsupported for src when >1 zeros in src are scattered to the same position in self", g)
     else:
         own_is = (self == result).to(grad.dtype)
         if not include_self:

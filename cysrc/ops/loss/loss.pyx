@@ -351,8 +351,8 @@ def binary_cross_entropy_with_logits(input, target, weight=None, pos_weight=None
         r = op__logits_cross_entropy(x, t, NULL, None, FRESH)
     else:
         log_weight = (pos_weight - 1) * target + 1
-        soft = _ops.log1p(_ops.exp(-_ops.abs(input))) + _ops.clamp_min(-input, 0)
-        r = <TensorBase?>((1 - target) * input + log_weight * soft)
+        # one operator, whose gradient is smooth: abs() and clamp() have kinks at 0 that cancel in the values alone
+        r = <TensorBase?>((1 - target) * input - log_weight * _ops.log_sigmoid(input))
     if weight is not None:
         r = <TensorBase>_ops.mul(r, weight)
     return reduced(r, reduction)

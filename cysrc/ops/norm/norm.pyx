@@ -1,6 +1,7 @@
 # Normalisations: checks, shapes and layouts for all devices, and derivatives; cpu.pyx and cysrc/cuda/norm.pyx have the steps.
 from tensorrt_lite._C.core.memory_format cimport dense_in_format, empty_in_format, suggests_last
 from tensorrt_lite._C.ops.norm import cpu as _cpu_steps
+from tensorrt_lite._C.autograd.operator_nodes import joined
 from tensorrt_lite._C.steps.norm cimport (
     row_shape, run_batch_norm, run_batch_norm_backward, run_group_norm, run_group_norm_backward, run_row_norm, run_row_norm_backward)
 
@@ -390,8 +391,21 @@ cdef inline TensorBase given(object x, str op, str name):
     return None if x is None else as_tensor_arg(x, op, name)
 
 
+cdef inline bint has_tangent(object x):
+    return x is not None and (<TensorBase?>x).keys & K_FORWARD_AD and tangent_of(<TensorBase>x) is not None
+
+
+cdef int check_statistics(object input, object weight, object bias, object running_mean, object running_var) except -1:
+    """Forward mode reads no tangents of the running statistics."""
+    if (has_tangent(running_mean) or has_tangent(running_var)) and (has_tangent(input) or has_tangent(weight) or has_tangent(bias)):
+        raise RuntimeError("batch_norm is not differentiable wrt running_mean and running_var, they cannot have forward mode grad defined")
+    return 0
+
+
 def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled=False):
     """Normalise each channel of `input: (N, C, *)`, with the batch's statistics (training) or the running ones."""
+    if dual_levels and not training:
+        check_statistics(input, weight, bias, running_mean, running_var)
     return op__batch_norm(as_tensor_arg(input, "batch_norm", "input"), given(weight, "batch_norm", "weight"), given(bias, "batch_norm", "bias"),
                           given(running_mean, "batch_norm", "running_mean"), given(running_var, "batch_norm", "running_var"),
                           parse_bool(training, "batch_norm", "training"), parse_double(momentum, "batch_norm", "momentum"),
@@ -399,13 +413,19 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
 
 
 def native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
-    """batch_norm, the mean and the reciprocal deviation that it used; the latter two are empty in evaluation."""
+    """batch_norm, the mean and the reciprocal deviation that it used; the latter two are empty in evaluation. Of halves they are float32 beside float32 parameters
+    or running statistics, else halves."""
+    if dual_levels and not training:
+        check_statistics(input, weight, bias, running_mean, running_var)
     r = op__batch_norm(as_tensor_arg(input, "native_batch_norm", "input"), given(weight, "native_batch_norm", "weight"),
                        given(bias, "native_batch_norm", "bias"), given(running_mean, "native_batch_norm", "running_mean"),
                        given(running_var, "native_batch_norm", "running_var"), training, momentum, eps)
-    if not training:
-        return r[0], r[1].detach()[:0], r[2].detach()[:0]
-    return r[0], r[1].detach(), r[2].detach()
+    kind = input.dtype
+    for t in (weight, bias, running_mean, running_var):
+        if t is not None and ((<TensorBase>input).dtype == F16 or (<TensorBase>input).dtype == BF16) and t.dtype is not kind:
+            kind = t.dtype
+    mean, rstd = r[1].detach().to(kind), r[2].detach().to(kind)
+    return (r[0], mean, rstd) if training else (r[0], mean[:0], rstd[:0])
 
 
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_enable=True):
@@ -458,9 +478,14 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enable
 
 
 def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
-    """group_norm, the means and the reciprocal deviations (N, group)."""
+    """group_norm, the means and the reciprocal deviations (N, group), which have gradients, too."""
     r = op__group_norm(as_tensor_arg(input, "native_group_norm", "input"), given(weight, "native_group_norm", "weight"),
                        given(bias, "native_group_norm", "bias"), group, eps)
+    if tls().grad_mode and (<TensorBase>input).requires_grad:
+        rows = input.reshape(input.shape[0], group, -1)
+        mean = rows.mean(2)
+        rstd = ((rows - mean.unsqueeze(2)).square().mean(2) + eps).rsqrt()
+        return joined("NativeGroupNorm", (r[0], mean, rstd))
     return r[0], r[1].detach().to(input.dtype), r[2].detach().to(input.dtype)
 
 

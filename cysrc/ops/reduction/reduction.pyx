@@ -1,5 +1,6 @@
 # The meta functions of the reduction family, which check, choose dtypes and make the results for all devices, and its public functions written by hand.
 # What a device computes is its step (steps.yaml): reduce.pyx, scan.pyx and softmax.pyx here for the CPU, cysrc/cuda for CUDA.
+from tensorrt_lite._C.autograd.operator_nodes import joined
 from tensorrt_lite._C.core.hints import hinted
 from libc.math cimport INFINITY
 from tensorrt_lite._C.ops.reduction.backward cimport (
@@ -331,13 +332,18 @@ def std(input, dim=None, unbiased=NOT_GIVEN, keepdim=False, *, correction=None, 
 def var_mean(input, dim=None, unbiased=NOT_GIVEN, keepdim=False, *, correction=None):
     """(variance, mean)."""
     v = moments(input, dim, unbiased, correction, keepdim, None, False, "var_mean")
-    return v, mean(input, None if isinstance(dim, bool) else dim, keepdim)
+    return one_step("VarMean", v, mean(input, None if isinstance(dim, bool) else dim, keepdim))
 
 
 def std_mean(input, dim=None, unbiased=NOT_GIVEN, keepdim=False, *, correction=None):
     """(standard deviation, mean)."""
     v = moments(input, dim, unbiased, correction, keepdim, None, True, "std_mean")
-    return v, mean(input, None if isinstance(dim, bool) else dim, keepdim)
+    return one_step("StdMean", v, mean(input, None if isinstance(dim, bool) else dim, keepdim))
+
+
+cdef tuple one_step(str name, object a, object b):
+    """Two results of one operator, with one Node where they are recorded."""
+    return (a, b) if not (<TensorBase?>a).requires_grad else joined(name, (a, b))
 
 
 cdef TensorBase meta_logsumexp(reduce_call* call, str name, TensorBase self, const Dims* dim, bint keepdim, TensorBase out, int mode):
@@ -502,8 +508,8 @@ def aminmax(input, *, dim=None, keepdim=False, out=None):
         return named_result("aminmax", (amin(input, dims, keepdim, out=out[0]), amax(input, dims, keepdim, out=out[1])), ("min", "max"))
     if dim is None and keepdim:
         shape = (1,) * input.dim()
-        return named_result("aminmax", (amin(input).reshape(shape), amax(input).reshape(shape)), ("min", "max"))
-    return named_result("aminmax", (amin(input, dim, keepdim), amax(input, dim, keepdim)), ("min", "max"))
+        return named_result("aminmax", one_step("Aminmax", amin(input).reshape(shape), amax(input).reshape(shape)), ("min", "max"))
+    return named_result("aminmax", one_step("Aminmax", amin(input, dim, keepdim), amax(input, dim, keepdim)), ("min", "max"))
 
 
 def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):

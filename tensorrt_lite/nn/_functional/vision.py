@@ -216,6 +216,43 @@ def affine_grid_generator(theta: Any, size: Any, align_corners: bool) -> Tensor:
     return affine_grid(theta, size, align_corners)
 
 
+def _base_grid(spatial: list[int], align_corners: bool, like: Any) -> Any:
+    """The positions that the identity samples, with a 1 behind each: (positions, n + 1). Coordinates are listed x first: the last spatial dimension leads."""
+    n = len(spatial)
+    axes = []
+    for d in reversed(range(n)):
+        shape = [1] * n
+        shape[d] = spatial[d]
+        axes.append(_base_axis(spatial[d], align_corners, like).view(shape).expand(spatial))
+    axes.append(trt.ones(spatial, dtype=like.dtype, device=like.device))
+    return trt.stack(axes, -1).reshape(-1, n + 1)
+
+
+class AffineGridGenerator(trt.autograd.Function):
+    """Grids are products with the base grid, which backward makes again: the Node saves nothing, so that its graph can be walked again."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(theta: Any, align_corners: bool, *spatial: int) -> Any:
+        base = _base_grid(list(spatial), align_corners, theta)
+        return base.expand(theta.shape[0], -1, -1).bmm(theta.transpose(1, 2)).view(theta.shape[0], *spatial, len(spatial))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        _, ctx.align_corners, *ctx.spatial = inputs
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        base = _base_grid(ctx.spatial, ctx.align_corners, grad)
+        batch, n = grad.shape[0], len(ctx.spatial)
+        return grad.reshape(batch, -1, n).transpose(1, 2).bmm(base.expand(batch, -1, -1)), None, *[None] * n
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Any, *others: Any) -> Any:
+        return AffineGridGenerator.apply(tangent, ctx.align_corners, *ctx.spatial)
+
+
 def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Tensor:
     """Sampling positions of affine maps theta (N, 2, 3) for size (N, C, H, W), or (N, 3, 4) for (N, C, D, H, W)."""
     if not theta.is_floating_point():
@@ -233,12 +270,4 @@ def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Ten
     if min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {tuple(size)}")
     spatial = list(size[2:])
-    axes = []
-    # Coordinates are listed x first: the last spatial dimension leads.
-    for d in reversed(range(n)):
-        shape = [1] * n
-        shape[d] = spatial[d]
-        axes.append(_base_axis(spatial[d], align_corners, theta).view(shape).expand(spatial))
-    axes.append(trt.ones(spatial, dtype=theta.dtype, device=theta.device))
-    base = trt.stack(axes, -1).reshape(1, -1, n + 1).expand(size[0], -1, -1)
-    return base.bmm(theta.transpose(1, 2)).view(size[0], *spatial, n)
+    return AffineGridGenerator.apply(theta, align_corners, *spatial)
