@@ -533,12 +533,18 @@ cdef object run_delayed(OpNode node, object grad):
 cdef enum:
     JOINED = 7                         # the last entry of the table is not one
 
-cdef dict _joined = {}
-cdef int _place
-for _place in range(JOINED):
-    trt_joined_infos[_place].apply = <void*><op_apply>pass_on
-    _joined[(<bytes>trt_joined_infos[_place].name).decode().removesuffix("Backward0")] = _place
-trt_joined_infos[JOINED].apply = <void*><op_apply>run_delayed
+cdef dict joined_places():
+    """Where the table has a Node's name; sets what its entries run."""
+    cdef dict places = {}
+    cdef int i
+    for i in range(JOINED):
+        trt_joined_infos[i].apply = <void*><op_apply>pass_on
+        places[(<bytes>trt_joined_infos[i].name).decode().removesuffix("Backward0")] = i
+    trt_joined_infos[JOINED].apply = <void*><op_apply>run_delayed
+    return places
+
+
+cdef dict _joined = joined_places()
 
 
 def joined(str name not None, results):

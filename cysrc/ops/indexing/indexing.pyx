@@ -1,7 +1,6 @@
 # Kernels and entries of the indexing family: rows and lines by indices, search. rows.pyx has what they share, masks.pyx what masks do, getitem.pyx reads the
 # keys of x[...]. Every index is checked before anything is written; contributions to one element add up in the order of the indices. What reads or writes
 # elements are steps: cpu.pyx has the CPU's, cysrc/cuda/indexing.pyx CUDA's.
-from tensorrt_lite._C.autograd.operator_nodes import delayed_error
 from tensorrt_lite._C.core.hints import hinted
 from tensorrt_lite._C.ops.indexing import cpu as _cpu_steps
 from tensorrt_lite._C.ops.indexing.getitem cimport checked_indices, copied, expand_masks, raise_bounds
@@ -11,6 +10,7 @@ from tensorrt_lite._C.ops.indexing.masks import argwhere, masked_fill, masked_fi
 from tensorrt_lite._C.ops.indexing.rows cimport (
     NOT_SKIPPED, add_dim, bags_of_ends, begin_write, check_apart, clone_of, copy_in_order, dimension_rows, empty_in_order, finish_write, first_bad, flat_offsets, flat_rows, gather_from, index64, index64_expanded, index_at,
     number_beside, one_dimensional, scalar_value, scatter_to, span_of, take_flat, vector_index, vector_offsets, without_repeats, write_lines)
+from tensorrt_lite._C.ops.indexing.scatter_gradients cimport enlarged, scatter_reduce_backward, source_gradient
 from tensorrt_lite._C.ops.memory cimport memory_of
 from tensorrt_lite._C.steps.indexing cimport PUT_ADD, PUT_MAX, PUT_MIN, PUT_MUL, PUT_SET, RowArgs, SearchArgs, run_bag_gradient, run_bag_largest, run_bag_largest_gradient, run_bag_sums, run_embed, run_offsets, run_one_hot, run_search
 
@@ -305,24 +305,6 @@ cdef object scatter_source_backward(object grad, int64_t dim, object index, obje
     return source_gradient(grad, dim, index, meta[0])
 
 
-cdef object enlarged(object g, object shape):
-    """`g` at the beginning of zeros of a larger shape."""
-    if tuple(g.shape) == tuple(shape):
-        return g
-    r = g.new_zeros(shape)
-    part = r
-    for k in range(len(shape)):
-        part = part.narrow(k, 0, g.shape[k])
-    part.copy_(g)
-    return r
-
-
-cdef object source_gradient(object grad, int64_t dim, object index, object shape):
-    if not shape and index.dim():
-        return grad.gather(dim, index).reshape(shape)
-    return enlarged(grad.gather(dim, index), shape)
-
-
 # ---- scatter_reduce -------------------------------------------------------------------------------------------------
 
 cdef dict reduction_names = {"sum": PUT_ADD, "mean": PUT_ADD, "prod": PUT_MUL, "amin": PUT_MIN, "amax": PUT_MAX}
@@ -403,48 +385,6 @@ cdef TensorBase contributions(TensorBase r, int64_t dim, TensorBase index, bint 
     one.wrapped_number = 1
     put_lines("scatter_reduce", count, d, make_view(named, named.ndim, places, named.strides, named.offset), one, PUT_ADD, FRESH)
     return count if r.ndim else <TensorBase>alias_of(count).reshape(())
-
-
-cdef object scatter_reduce_backward(object grad, object self, int64_t dim, object index, object source, object reduce, bint include_self, object result, bint to_self):
-    """Gradients of scatter_reduce: ties of amin and amax share, products leave their own factor out."""
-    cdef object src = source, g, own
-    if reduce == "sum":
-        if to_self:
-            return grad if include_self else grad.scatter(dim, index, 0)
-        return source_gradient(grad, dim, index, source.shape)
-    if tuple(source.shape) != tuple(index.shape) and index.dim():
-        for k in range(index.dim()):
-            src = src.narrow(k, 0, index.shape[k])
-    if reduce == "mean":
-        n = _ops.ones_like(grad) if include_self else _ops.zeros_like(grad)
-        n = n.scatter_add(dim, index, _ops.ones_like(src))
-        share = grad / n.masked_fill(n == 0, 1)
-        own = share
-        g = None if to_self else share.gather(dim, index)
-    elif reduce == "prod":
-        if to_self:
-            kept = self.masked_fill(self == 0, 1)
-            own = grad * kept.scatter_reduce(dim, index, src, "prod", include_self=include_self) / kept
-        else:
-            zero = src == 0
-            zeros = _ops.zeros_like(self).scatter_add(dim, index, zero.to(self.dtype)).gather(dim, index)
-            single = zero & (zeros == 1)
-            others = self.scatter_reduce(dim, index, src.masked_fill(single, 1), "prod", include_self=include_self)
-            g = _ops.where(single, (grad * others).gather(dim, index), (grad * result).gather(dim, index) / src.masked_fill(zero, 1))
-            if tls().grad_mode and holds_any(zeros > 1):
-                g = delayed_error(
-                    "scatter_reduce(): Double backward is unsupported for src when >1 zeros in src are scattered to the same position in self", g)
-    else:
-        own_is = (self == result).to(grad.dtype)
-        if not include_self:
-            own_is = own_is.scatter(dim, index, 0)
-        src_is = (src == result.gather(dim, index)).to(grad.dtype)
-        share = grad / own_is.scatter_add(dim, index, src_is)
-        own = own_is * share
-        g = None if to_self else src_is * share.gather(dim, index)
-    if to_self:
-        return own if include_self else own.scatter(dim, index, 0)
-    return enlarged(g, source.shape)
 
 
 # ---- take and put ---------------------------------------------------------------------------------------------------
