@@ -177,7 +177,21 @@ def thread_safe_generator() -> Generator | None:
 
 @contextmanager
 def fork_rng(devices: Any = None, enabled: bool = True, device_type: str = "cuda") -> Iterator[None]:
-    """Whatever is drawn inside leaves the default streams outside where they were, on devices too; also a decorator."""
+    """Whatever is drawn inside leaves the default streams outside where they were, on devices too; also a decorator.
+
+    Parameters:
+        devices (iterable or None, default None): the GPUs whose streams are kept; None is all
+        enabled (bool, default True): whether streams are kept
+        device_type (str, default 'cuda'): the kind of the devices
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> _ = trt.manual_seed(0)
+        >>> with trt.random.fork_rng():
+        ...     x = trt.rand(3)
+        >>> trt.equal(trt.rand(3), x)
+        True
+    """
     if not enabled:
         yield
         return

@@ -67,6 +67,23 @@ def assert_close(
     stored, and the values within the tolerances; of nested ones the values. `msg` replaces the message, or makes it of the generated one.
     AssertionError when they are not close; ValueError when only one tolerance is given; TypeError when the inputs are
     of unrelated types.
+
+    Parameters:
+        actual: (object) the result
+        expected: (object) what it should be
+        allow_subclasses (bool, default True): whether inputs may be of different classes
+        rtol (float or None, default None): the relative tolerance; None chooses by dtype
+        atol (float or None, default None): the absolute tolerance; None chooses by dtype
+        equal_nan (bool, default False): whether NaN equals NaN
+        check_device (bool, default True): whether devices must agree
+        check_dtype (bool, default True): whether dtypes must agree
+        check_layout (bool, default True): whether layouts must agree
+        check_stride (bool, default False): whether strides must agree
+        msg (str, function or None, default None): the message of the error, or what makes it of the generated one
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.testing.assert_close(trt.tensor([1.0]), trt.tensor([1.0 + 1e-7]))
     """
     __tracebackhide__ = True
 
@@ -409,6 +426,22 @@ def make_tensor(
     noncontiguous: every second element of a larger tensor, from the second on. exclude_zero: zeros become 1, or the
     smallest normal number. ValueError for an empty interval, NaN bounds, `requires_grad` of integers, or
     `noncontiguous` together with `memory_format`.
+
+    Parameters:
+        *shape (int or tuple of ints): the shape
+        dtype (dtype): the type of the result
+        device (device or str): where the result is
+        low (float or None, default None): the smallest number; None chooses by dtype
+        high (float or None, default None): the number above the largest; None chooses by dtype
+        requires_grad (bool, default False): whether the result records gradients
+        noncontiguous (bool, default False): whether elements are not next to each other in memory
+        exclude_zero (bool, default False): whether zeros are replaced
+        memory_format (default None): (memory_format or None) the order of dimensions in memory
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.testing.make_tensor(2, 3, dtype=trt.float32, device="cpu", low=0, high=1).shape
+        torch.Size([2, 3])
     """
     sizes: list[int] = list(shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence) else shape)  # type: ignore[arg-type]
     inexact = dtype.is_floating_point or dtype.is_complex

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import importlib
 import inspect
 import re
 import warnings
@@ -104,6 +105,45 @@ def test_optimizers_schedules_and_loaders_list_their_parameters(kind: type) -> N
 def test_their_examples_print_the_same_in_pytorch(kind: type) -> None:
     pytest.importorskip("torch")
     assert failures(inspect.cleandoc(kind.__doc__).replace(_help.IMPORT, ">>> import torch as trt\n"), kind.__name__) == ""
+
+
+# Modules whose functions have examples, too.
+MODULES = """
+    autograd autograd.functional func masked nested nn.init nn.utils nn.utils.parametrizations nn.utils.parametrize nn.utils.prune nn.utils.rnn signal.windows sparse testing
+"""
+# Without one: older names, functions that always raise, and those for SciPy.
+PLAIN = """
+    nn.init.constant nn.init.dirac nn.init.eye nn.init.kaiming_normal nn.init.kaiming_uniform nn.init.normal nn.init.orthogonal nn.init.sparse nn.init.uniform nn.init.xavier_normal
+    nn.init.xavier_uniform sparse.spsolve sparse.to_sparse_semi_structured sparse.from_scipy sparse.to_scipy masked.as_masked_tensor masked.is_masked_tensor masked.masked_tensor
+"""
+
+
+def functions_of(module: str) -> dict[str, object]:
+    owner = importlib.import_module(f"tensorrt_lite.{module}")
+    names = getattr(owner, "__all__", None) or [name for name in dir(owner) if not name.startswith("_")]
+    functions = {f"{module}.{name}": getattr(owner, name) for name in names}
+    return {path: f for path, f in functions.items() if callable(f) and not isinstance(f, type) and f.__module__.startswith("tensorrt_lite") and path not in PLAIN.split()}
+
+
+@pytest.mark.parametrize("module", MODULES.split())
+def test_functions_of_modules_list_their_parameters(module: str) -> None:
+    missing = []
+    for path, function in functions_of(module).items():
+        listed = re.sub(r"\n {8}", " ", inspect.cleandoc(function.__doc__).partition("Parameters:\n")[2])
+        parameters = inspect.signature(function).parameters
+        missing += [f"{path}: {p}" for p in parameters if module != "func" and not re.search(rf"^    \**{p}(?: \(.*?\))?: \S", listed, re.M)]
+        missing += [path] * (">>> " not in function.__doc__)
+    assert missing == []
+
+
+@pytest.mark.parametrize("module", MODULES.split())
+def test_their_examples_print_what_they_say_in_pytorch_too(module: str) -> None:
+    pytest.importorskip("torch")
+    importlib.import_module(f"torch.{module}")
+    said = ""
+    for path, function in functions_of(module).items():
+        said += failures(function.__doc__, path) + failures(function.__doc__.replace(_help.IMPORT, ">>> import torch as trt\n"), path)
+    assert said == ""
 
 
 def test_every_description_is_shown_somewhere() -> None:

@@ -117,7 +117,18 @@ def gradients(outputs: list[Any], inputs: list[Any], cotangents: list[Any] | Non
 
 
 def grad_and_value(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function that returns (gradient, value) of `func`, or (gradient, (value, aux)) with has_aux. The arguments are those of :func:`grad`."""
+    """A function that returns (gradient, value) of `func`, or (gradient, (value, aux)) with has_aux. The arguments are those of :func:`grad`.
+
+    Parameters:
+        func (function): takes tensors and returns tensors
+        argnums (int or tuple of ints, default 0): which arguments
+        has_aux (bool, default False): whether func returns (value, aux)
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.func.grad_and_value(lambda x: x ** 2)(trt.tensor(3.0))
+        (tensor(6.), tensor(9.))
+    """
 
     @wraps(func, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
     def wrapped(*args: Any, **kwargs: Any) -> Any:

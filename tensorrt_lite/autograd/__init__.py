@@ -152,7 +152,24 @@ def _check_materialized(result, targets: list) -> None:
 
 
 def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None) -> None:
-    """Add the gradients of the tensors or GradientEdges (weighted by ``grad_tensors``) to ``grad`` of the leaves, or of ``inputs`` alone."""
+    """Add the gradients of the tensors or GradientEdges (weighted by ``grad_tensors``) to ``grad`` of the leaves, or of ``inputs`` alone.
+
+    Parameters:
+        tensors (Tensor or sequence of Tensors): the results
+        grad_tensors (Tensor, sequence of Tensors or None, default None): the gradients of them; None is 1 where there
+            is one element
+        retain_graph (bool or None, default None): whether the graph stays for another pass; None is create_graph
+        create_graph (bool, default False): whether the gradients record themselves, for higher derivatives
+        grad_variables (default None): deprecated; use grad_tensors
+        inputs (Tensor, sequence of Tensors or None, default None): which tensors get a grad; None is all leaves
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> x = trt.tensor([1.0, 2.0], requires_grad=True)
+        >>> trt.autograd.backward((x ** 2).sum())
+        >>> x.grad
+        tensor([2., 4.])
+    """
     if grad_variables is not None:
         import warnings
 
@@ -198,6 +215,25 @@ def grad(
     outputs, inputs: tensors or `graph.GradientEdge`s.
 
     is_grads_batched: each of grad_outputs has one more dimension in front, and so has each gradient: a pass for all of them, by vmap.
+
+    Parameters:
+        outputs (Tensor or sequence of Tensors): the results
+        inputs (Tensor or sequence of Tensors): with respect to what
+        grad_outputs (Tensor, sequence of Tensors or None, default None): the gradients of the outputs; None is 1 where
+            there is one element
+        retain_graph (bool or None, default None): whether the graph stays for another pass; None is create_graph
+        create_graph (bool, default False): whether the gradients record themselves, for higher derivatives
+        only_inputs (bool, default True): not used; must be True
+        allow_unused (bool or None, default None): whether the gradient of an input that is not used is None, not an
+            error; None is materialize_grads
+        is_grads_batched (bool, default False): whether grad_outputs have a dimension in front, for many passes at once
+        materialize_grads (bool, default False): whether the gradient of an input that is not used is zeros
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> x = trt.tensor([1.0, 2.0], requires_grad=True)
+        >>> trt.autograd.grad((x ** 3).sum(), x)
+        (tensor([ 3., 12.]),)
     """
     if materialize_grads and allow_unused is False:
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")

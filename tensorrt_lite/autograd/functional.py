@@ -82,7 +82,21 @@ def _gradients(outputs: tuple, inputs: tuple, weights: tuple, strict: bool, crea
 
 
 def vjp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
-    """(func(*inputs), v^T J). v: the shapes of the outputs; not needed for one output of one element."""
+    """(func(*inputs), v^T J). v: the shapes of the outputs; not needed for one output of one element.
+
+    Parameters:
+        func (function): takes tensors and returns tensors
+        inputs (Tensor or tuple of Tensors): the arguments of func
+        v (Tensor, tuple of Tensors or None, default None): of the shapes of the outputs; None for one element
+        create_graph (bool, default False): whether the gradients record themselves, for higher derivatives
+        strict (bool, default False): whether an output that does not depend on an input raises an error
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> x, v = trt.tensor([1.0, 2.0]), trt.tensor([1.0, 10.0])
+        >>> trt.autograd.functional.vjp(lambda x: x ** 2, x, v)
+        (tensor([1., 4.]), tensor([ 2., 40.]))
+    """
     with enable_grad():
         was_tuple, inputs = _as_tuple(inputs, "inputs", "vjp")
         inputs = _prepare(inputs, create_graph)
@@ -95,7 +109,21 @@ def vjp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, 
 
 
 def jvp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
-    """(func(*inputs), J v), from two reverse passes. v: the shapes of the inputs; not needed for one input of one element."""
+    """(func(*inputs), J v), from two reverse passes. v: the shapes of the inputs; not needed for one input of one element.
+
+    Parameters:
+        func (function): takes tensors and returns tensors
+        inputs (Tensor or tuple of Tensors): the arguments of func
+        v (Tensor, tuple of Tensors or None, default None): of the shapes of the inputs; None for one element
+        create_graph (bool, default False): whether the gradients record themselves, for higher derivatives
+        strict (bool, default False): whether an output that does not depend on an input raises an error
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> x, v = trt.tensor([1.0, 2.0]), trt.tensor([1.0, 10.0])
+        >>> trt.autograd.functional.jvp(lambda x: x ** 2, x, v)
+        (tensor([1., 4.]), tensor([ 2., 40.]))
+    """
     with enable_grad():
         _, inputs = _as_tuple(inputs, "inputs", "jvp")
         inputs = _prepare(inputs, create_graph)
@@ -114,6 +142,20 @@ def jacobian(
     """The Jacobian: output shape + input shape, nested in tuples over outputs and inputs where those are tuples.
 
     vectorize: all rows (columns, with strategy="forward-mode") in one pass, by vmap; it calls each operator once, and holds all of them at a time.
+
+    Parameters:
+        func (function): takes tensors and returns tensors
+        inputs (Tensor or tuple of Tensors): the arguments of func
+        create_graph (bool, default False): whether the gradients record themselves, for higher derivatives
+        strict (bool, default False): whether an output that does not depend on an input raises an error
+        vectorize (bool, default False): whether all rows are computed in one pass
+        strategy (str, default 'reverse-mode'): 'reverse-mode' or 'forward-mode'
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.autograd.functional.jacobian(lambda x: x ** 2, trt.tensor([1.0, 2.0]))
+        tensor([[2., 0.],
+                [0., 4.]])
     """
     if strategy not in ("reverse-mode", "forward-mode"):
         raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode"')
@@ -219,7 +261,23 @@ def _scalar_output(func: Callable, inputs: tuple, function: str) -> Tensor:
 def hessian(
     func: Callable, inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False, outer_jacobian_strategy: str = "reverse-mode"
 ) -> Any:
-    """The Hessian of a function of one element: input shape + input shape, nested twice where the inputs are a tuple."""
+    """The Hessian of a function of one element: input shape + input shape, nested twice where the inputs are a tuple.
+
+    Parameters:
+        func (function): takes tensors and returns tensors
+        inputs (Tensor or tuple of Tensors): the arguments of func
+        create_graph (bool, default False): whether the gradients record themselves, for higher derivatives
+        strict (bool, default False): whether an output that does not depend on an input raises an error
+        vectorize (bool, default False): whether all rows are computed in one pass
+        outer_jacobian_strategy (str, default 'reverse-mode'): 'reverse-mode' or 'forward-mode', of the second
+            derivative
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.autograd.functional.hessian(lambda x: (x ** 3).sum(), trt.tensor([1.0, 2.0]))
+        tensor([[ 6.,  0.],
+                [ 0., 12.]])
+    """
     was_tuple, values = _as_tuple(inputs, "inputs", "hessian")
 
     def gradient(*xs):
@@ -235,7 +293,21 @@ def hessian(
 
 
 def vhp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
-    """(func(*inputs), v^T H) for a function of one element. v: the shapes of the inputs."""
+    """(func(*inputs), v^T H) for a function of one element. v: the shapes of the inputs.
+
+    Parameters:
+        func (function): takes tensors and returns tensors
+        inputs (Tensor or tuple of Tensors): the arguments of func
+        v (Tensor, tuple of Tensors or None, default None): of the shapes of the inputs; None for one element
+        create_graph (bool, default False): whether the gradients record themselves, for higher derivatives
+        strict (bool, default False): whether an output that does not depend on an input raises an error
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> x, v = trt.tensor([1.0, 2.0]), trt.tensor([1.0, 10.0])
+        >>> trt.autograd.functional.vhp(lambda x: (x ** 3).sum(), x, v)
+        (tensor(9.), tensor([  6., 120.]))
+    """
     with enable_grad():
         was_tuple, inputs = _as_tuple(inputs, "inputs", "vhp")
         inputs = _prepare(inputs, create_graph)
@@ -247,5 +319,19 @@ def vhp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, 
 
 
 def hvp(func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
-    """(func(*inputs), H v). The Hessian of a twice continuously differentiable function is symmetric, so this is vhp."""
+    """(func(*inputs), H v). The Hessian of a twice continuously differentiable function is symmetric, so this is vhp.
+
+    Parameters:
+        func (function): takes tensors and returns tensors
+        inputs (Tensor or tuple of Tensors): the arguments of func
+        v (Tensor, tuple of Tensors or None, default None): of the shapes of the inputs; None for one element
+        create_graph (bool, default False): whether the gradients record themselves, for higher derivatives
+        strict (bool, default False): whether an output that does not depend on an input raises an error
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> x, v = trt.tensor([1.0, 2.0]), trt.tensor([1.0, 10.0])
+        >>> trt.autograd.functional.hvp(lambda x: (x ** 3).sum(), x, v)
+        (tensor(9.), tensor([  6., 120.]))
+    """
     return vhp(func, inputs, v, create_graph, strict)

@@ -54,6 +54,29 @@ def gradcheck(
     elements that they store; NotImplementedError for sparse inputs without it.
     GradcheckError when a check fails, or False with `raise_exception=False`; ValueError when no input requires grad;
     RuntimeError for a stride of 0.
+
+    Parameters:
+        func (function): takes tensors and returns tensors
+        inputs (Tensor or tuple of Tensors): the arguments, of float64 or complex128
+        eps (float, default 1e-06): the step of the differences
+        atol (float, default 1e-05): the absolute tolerance
+        rtol (float, default 0.001): the relative tolerance
+        raise_exception (bool, default True): whether a difference raises an error; else the result is False
+        nondet_tol (float, default 0.0): how far two runs of backward may differ
+        check_undefined_grad (bool, default True): whether backward must accept absent gradients
+        check_grad_dtypes (bool, default False): whether gradients must have the dtype of their inputs
+        check_batched_grad (bool, default False): whether vmap over cotangents is compared with a loop
+        check_batched_forward_grad (bool, default False): whether vmap over tangents is compared with a loop
+        check_forward_ad (bool, default False): whether tangents are compared, too
+        check_backward_ad (bool, default True): whether gradients are compared
+        fast_mode (bool, default False): whether one random projection of each Jacobian is compared, not all elements
+        masked (bool or None, default None): whether only stored entries of sparse tensors count
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> x = trt.tensor([0.5, 1.0], dtype=trt.float64, requires_grad=True)
+        >>> trt.autograd.gradcheck(trt.sin, x)
+        True
     """
     if any(map(_is_sparse, _as_tuple(inputs))):
         options = {name: value for name, value in locals().items() if name not in ("func", "inputs")}
@@ -114,6 +137,30 @@ def gradgradcheck(
     check_rev_over_rev, check_fwd_over_rev: the second derivative by backward mode, by forward mode.
     grad_outputs: one tensor per differentiable output; drawn from [-1, 1) when None, as strided tensors with
     `gen_non_contig_grad_outputs`. The other arguments and the exceptions are those of `gradcheck`.
+
+    Parameters:
+        func (function): takes tensors and returns tensors
+        inputs (Tensor or tuple of Tensors): the arguments, of float64 or complex128
+        grad_outputs (Tensor, sequence of Tensors or None, default None): the cotangents; None draws them
+        eps (float, default 1e-06): the step of the differences
+        atol (float, default 1e-05): the absolute tolerance
+        rtol (float, default 0.001): the relative tolerance
+        gen_non_contig_grad_outputs (bool, default False): whether drawn cotangents are strided
+        raise_exception (bool, default True): whether a difference raises an error; else the result is False
+        nondet_tol (float, default 0.0): how far two runs of backward may differ
+        check_undefined_grad (bool, default True): whether backward must accept absent gradients
+        check_grad_dtypes (bool, default False): whether gradients must have the dtype of their inputs
+        check_batched_grad (bool, default False): whether vmap over cotangents is compared with a loop
+        check_fwd_over_rev (bool, default False): whether the second derivative by forward mode is compared
+        check_rev_over_rev (bool, default True): whether that by backward mode is compared
+        fast_mode (bool, default False): whether one random projection of each Jacobian is compared, not all elements
+        masked (bool, default False): whether only stored entries of sparse tensors count
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> x = trt.tensor([0.5, 1.0], dtype=trt.float64, requires_grad=True)
+        >>> trt.autograd.gradgradcheck(trt.sin, x)
+        True
     """
     if any(map(_is_sparse, _as_tuple(inputs))):
         options = {name: value for name, value in locals().items() if name not in ("func", "inputs")}

@@ -105,7 +105,21 @@ def _sum_dtype(input: Any, dtype: Any) -> Any:
 
 def sum(input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Any = None) -> Any:
     """The sum over dim (an int, several, or all for None) of the elements that count, 0 where none does. dtype: the result's; int64 for
-    narrower integers and bool."""
+    narrower integers and bool.
+
+    Parameters:
+        input (Tensor): any shape, (*)
+        dim (int, tuple of ints or None, default None): the dimensions that are reduced; None is all
+        keepdim (bool or None, default False): whether reduced dimensions stay, with size 1
+        dtype (dtype or None, default None): the type of the result; None is the default
+        mask (Tensor or None, default None): the mask, of bool; True counts; None counts all
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> x, mask = trt.tensor([1.0, 2.0, 9.0]), trt.tensor([True, True, False])
+        >>> trt.masked.sum(x, mask=mask)
+        tensor(3.)
+    """
     input, mask = _data_and_mask(input, mask)
     if input.layout != trt.strided:
         return sparse_layouts().reduced("sum", input, _canonical_dim(dim, input.ndim), bool(keepdim), _sum_dtype(input, dtype), mask)
@@ -114,7 +128,21 @@ def sum(input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: Any
 
 
 def prod(input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Any = None) -> Any:
-    """The product over dim of the elements that count, 1 where none does. dtype as for `sum`."""
+    """The product over dim of the elements that count, 1 where none does. dtype as for `sum`.
+
+    Parameters:
+        input (Tensor): any shape, (*)
+        dim (int, tuple of ints or None, default None): the dimensions that are reduced; None is all
+        keepdim (bool or None, default False): whether reduced dimensions stay, with size 1
+        dtype (dtype or None, default None): the type of the result; None is the default
+        mask (Tensor or None, default None): the mask, of bool; True counts; None counts all
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> x, mask = trt.tensor([3.0, 4.0, 9.0]), trt.tensor([True, True, False])
+        >>> trt.masked.prod(x, mask=mask)
+        tensor(12.)
+    """
     input, mask = _data_and_mask(input, mask)
     if input.layout != trt.strided:
         return sparse_layouts().reduced("prod", input, _canonical_dim(dim, input.ndim), bool(keepdim), _sum_dtype(input, dtype), mask)
@@ -125,7 +153,21 @@ def prod(input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: An
 
 
 def amax(input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Any = None) -> Any:
-    """The largest over dim of the elements that count; where none does, minus infinity or the integers' least. Equal ones share the gradient."""
+    """The largest over dim of the elements that count; where none does, minus infinity or the integers' least. Equal ones share the gradient.
+
+    Parameters:
+        input (Tensor): any shape, (*)
+        dim (int, tuple of ints or None, default None): the dimensions that are reduced; None is all
+        keepdim (bool or None, default False): whether reduced dimensions stay, with size 1
+        dtype (dtype or None, default None): the type of the result; None is the default
+        mask (Tensor or None, default None): the mask, of bool; True counts; None counts all
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> x, mask = trt.tensor([1.0, 2.0, 9.0]), trt.tensor([True, True, False])
+        >>> trt.masked.amax(x, mask=mask)
+        tensor(2.)
+    """
     input, mask = _data_and_mask(input, mask)
     if input.layout != trt.strided:
         return sparse_layouts().reduced("amax", input, _canonical_dim(dim, input.ndim), bool(keepdim), dtype or input.dtype, mask)
@@ -134,7 +176,21 @@ def amax(input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: An
 
 
 def amin(input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Any = None) -> Any:
-    """The least over dim of the elements that count; where none does, infinity or the integers' largest. Equal ones share the gradient."""
+    """The least over dim of the elements that count; where none does, infinity or the integers' largest. Equal ones share the gradient.
+
+    Parameters:
+        input (Tensor): any shape, (*)
+        dim (int, tuple of ints or None, default None): the dimensions that are reduced; None is all
+        keepdim (bool or None, default False): whether reduced dimensions stay, with size 1
+        dtype (dtype or None, default None): the type of the result; None is the default
+        mask (Tensor or None, default None): the mask, of bool; True counts; None counts all
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> x, mask = trt.tensor([0.0, 2.0, 3.0]), trt.tensor([False, True, True])
+        >>> trt.masked.amin(x, mask=mask)
+        tensor(2.)
+    """
     input, mask = _data_and_mask(input, mask)
     if input.layout != trt.strided:
         return sparse_layouts().reduced("amin", input, _canonical_dim(dim, input.ndim), bool(keepdim), dtype or input.dtype, mask)
@@ -143,12 +199,40 @@ def amin(input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: An
 
 
 def argmax(input: Any, dim: int | None = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Any = None) -> Any:
-    """The position along dim (None: in the flattened input) of the largest element that counts, in `dtype`, the input's by default."""
+    """The position along dim (None: in the flattened input) of the largest element that counts, in `dtype`, the input's by default.
+
+    Parameters:
+        input (Tensor): any shape, (*)
+        dim (int or None, default None): the dimension that is reduced; None flattens the input
+        keepdim (bool or None, default False): whether reduced dimensions stay, with size 1
+        dtype (dtype or None, default None): the type of the result; None is the default
+        mask (Tensor or None, default None): the mask, of bool; True counts; None counts all
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> x, mask = trt.tensor([1.0, 2.0, 9.0]), trt.tensor([True, True, False])
+        >>> trt.masked.argmax(x, mask=mask).item()
+        1.0
+    """
     return _filled(input, mask, "argmax", _lowest).argmax(dim, bool(keepdim)).to(dtype=dtype or input.dtype)
 
 
 def argmin(input: Any, dim: int | None = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Any = None) -> Any:
-    """The position along dim (None: in the flattened input) of the least element that counts, in `dtype`, the input's by default."""
+    """The position along dim (None: in the flattened input) of the least element that counts, in `dtype`, the input's by default.
+
+    Parameters:
+        input (Tensor): any shape, (*)
+        dim (int or None, default None): the dimension that is reduced; None flattens the input
+        keepdim (bool or None, default False): whether reduced dimensions stay, with size 1
+        dtype (dtype or None, default None): the type of the result; None is the default
+        mask (Tensor or None, default None): the mask, of bool; True counts; None counts all
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> x, mask = trt.tensor([0.0, 3.0, 2.0]), trt.tensor([False, True, True])
+        >>> trt.masked.argmin(x, mask=mask).item()
+        2.0
+    """
     return _filled(input, mask, "argmin", _highest).argmin(dim, bool(keepdim)).to(dtype=dtype or input.dtype)
 
 
@@ -159,7 +243,21 @@ def _count(input: Any, dim: Any, keepdim: bool, mask: Any) -> Any:
 
 
 def mean(input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Any = None) -> Any:
-    """The mean over dim of the elements that count, nan where none does. ValueError where neither dtype nor the input's is floating or complex."""
+    """The mean over dim of the elements that count, nan where none does. ValueError where neither dtype nor the input's is floating or complex.
+
+    Parameters:
+        input (Tensor): any shape, (*)
+        dim (int, tuple of ints or None, default None): the dimensions that are reduced; None is all
+        keepdim (bool or None, default False): whether reduced dimensions stay, with size 1
+        dtype (dtype or None, default None): the type of the result; None is the default
+        mask (Tensor or None, default None): the mask, of bool; True counts; None counts all
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> x, mask = trt.tensor([1.0, 2.0, 9.0]), trt.tensor([True, True, False])
+        >>> trt.masked.mean(x, mask=mask)
+        tensor(1.5000)
+    """
     source, kind = ("Input", input.dtype) if dtype is None else ("Optional", dtype)
     if not (kind.is_floating_point or kind.is_complex):
         raise ValueError(f"mean(): Could not infer output dtype. {source} dtype must be either a floating point or complex dtype. Got: {kind}")
@@ -170,7 +268,21 @@ def mean(input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: An
 
 
 def median(input: Any, dim: int = -1, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
-    """The median along dim of the elements that count, the lower one of two; nan where none does, ValueError then for integers."""
+    """The median along dim of the elements that count, the lower one of two; nan where none does, ValueError then for integers.
+
+    Parameters:
+        input (Tensor): any shape, (*)
+        dim (int, default -1): the dimension that is reduced
+        keepdim (bool, default False): whether reduced dimensions stay, with size 1
+        dtype (dtype or None, default None): the type of the result; None is the default
+        mask (Tensor or None, default None): the mask, of bool; True counts; None counts all
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> x, mask = trt.tensor([1.0, 2.0, 9.0]), trt.tensor([True, True, False])
+        >>> trt.masked.median(x, 0, mask=mask)
+        tensor(1.)
+    """
     d = _canonical_dim(dim, input.ndim)[0]
     data, mask = _data_and_mask(input, mask)
     is_float = data.is_floating_point()
@@ -183,13 +295,42 @@ def median(input: Any, dim: int = -1, *, keepdim: bool = False, dtype: Any = Non
 
 
 def logsumexp(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
-    """log(sum(exp(input))) over dim of the elements that count, minus infinity where none does."""
+    """log(sum(exp(input))) over dim of the elements that count, minus infinity where none does.
+
+    Parameters:
+        input (Tensor): any shape, (*)
+        dim (int, tuple of ints or None, default None): the dimensions that are reduced; None is all
+        keepdim (bool, default False): whether reduced dimensions stay, with size 1
+        dtype (dtype or None, default None): the type of the result; None is the default
+        mask (Tensor or None, default None): the mask, of bool; True counts; None counts all
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> x, mask = trt.tensor([0.0, 0.0, 9.0]), trt.tensor([True, True, False])
+        >>> trt.masked.logsumexp(x, 0, mask=mask)
+        tensor(0.6931)
+    """
     filled = _filled(input, mask, "logsumexp", lambda t: complex(float("-inf"), 0) if t.is_complex() else _lowest(t))
     return filled.logsumexp(_canonical_dim(dim, input.ndim), keepdim=keepdim).to(dtype=dtype or input.dtype)
 
 
 def norm(input: Any, ord: float | None = 2.0, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Any = None) -> Any:
-    """The vector norm of order `ord` over dim of the elements that count; where none does 0, infinity for ord=-inf."""
+    """The vector norm of order `ord` over dim of the elements that count; where none does 0, infinity for ord=-inf.
+
+    Parameters:
+        input (Tensor): any shape, (*)
+        ord (float or None, default 2.0): the exponent of the norm
+        dim (int, tuple of ints or None, default None): the dimensions that are reduced; None is all
+        keepdim (bool or None, default False): whether reduced dimensions stay, with size 1
+        dtype (dtype or None, default None): the type of the result; None is the default
+        mask (Tensor or None, default None): the mask, of bool; True counts; None counts all
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> x, mask = trt.tensor([3.0, 4.0, 9.0]), trt.tensor([True, True, False])
+        >>> trt.masked.norm(x, 2.0, 0, mask=mask)
+        tensor(5.)
+    """
     filled = _filled(input, mask, "norm", float("inf") if ord == float("-inf") else 0)
     return trt.linalg.vector_norm(filled, ord, _canonical_dim(dim, input.ndim), bool(keepdim), dtype=dtype or input.dtype)
 
@@ -219,7 +360,24 @@ def var(
     mask: Any = None,
 ) -> Any:  # fmt: skip
     """The variance over dim of the n elements that count: squared deviations divided by n - correction (1 by default, 0 with unbiased=False).
-    nan where none counts. AssertionError for both unbiased and correction."""
+    nan where none counts. AssertionError for both unbiased and correction.
+
+    Parameters:
+        input (Tensor): any shape, (*)
+        dim (int, tuple of ints or None, default None): the dimensions that are reduced; None is all
+        unbiased (bool or None, default None): the older form of correction; True is 1, False 0
+        correction (float or None, default None): what is subtracted from the number of elements in the divisor; None is
+            1
+        keepdim (bool or None, default False): whether reduced dimensions stay, with size 1
+        dtype (dtype or None, default None): the type of the result; None is the default
+        mask (Tensor or None, default None): the mask, of bool; True counts; None counts all
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> x, mask = trt.tensor([1.0, 3.0, 9.0]), trt.tensor([True, True, False])
+        >>> trt.masked.var(x, 0, unbiased=False, mask=mask)
+        tensor(1.)
+    """
     return _variance(input, dim, unbiased, correction, bool(keepdim), dtype, mask)
 
 
@@ -227,7 +385,24 @@ def std(
     input: Any, dim: Any = None, unbiased: bool | None = None, *, correction: float | None = None, keepdim: bool | None = False, dtype: Any = None,
     mask: Any = None,
 ) -> Any:  # fmt: skip
-    """The square root of `var`."""
+    """The square root of `var`.
+
+    Parameters:
+        input (Tensor): any shape, (*)
+        dim (int, tuple of ints or None, default None): the dimensions that are reduced; None is all
+        unbiased (bool or None, default None): the older form of correction; True is 1, False 0
+        correction (float or None, default None): what is subtracted from the number of elements in the divisor; None is
+            1
+        keepdim (bool or None, default False): whether reduced dimensions stay, with size 1
+        dtype (dtype or None, default None): the type of the result; None is the default
+        mask (Tensor or None, default None): the mask, of bool; True counts; None counts all
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> x, mask = trt.tensor([1.0, 3.0, 9.0]), trt.tensor([True, True, False])
+        >>> trt.masked.std(x, 0, unbiased=False, mask=mask)
+        tensor(1.)
+    """
     return _variance(input, dim, unbiased, correction, bool(keepdim), dtype, mask).sqrt()
 
 
@@ -235,38 +410,131 @@ def std(
 
 
 def cumsum(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
-    """Running sums along dim in which masked-out elements count 0."""
+    """Running sums along dim in which masked-out elements count 0.
+
+    Parameters:
+        input (Tensor): any shape, (*)
+        dim (int): the dimension
+        dtype (dtype or None, default None): the type of the result; None is the default
+        mask (Tensor or None, default None): the mask, of bool; True counts; None counts all
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> x, mask = trt.tensor([1.0, 2.0, 9.0]), trt.tensor([True, True, False])
+        >>> trt.masked.cumsum(x, 0, mask=mask)
+        tensor([1., 3., 3.])
+    """
     return _filled(input, mask, "cumsum", 0).cumsum(_canonical_dim(dim, input.ndim)[0], dtype=dtype or input.dtype)
 
 
 def cumprod(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
-    """Running products along dim in which masked-out elements count 1."""
+    """Running products along dim in which masked-out elements count 1.
+
+    Parameters:
+        input (Tensor): any shape, (*)
+        dim (int): the dimension
+        dtype (dtype or None, default None): the type of the result; None is the default
+        mask (Tensor or None, default None): the mask, of bool; True counts; None counts all
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> x, mask = trt.tensor([1.0, 2.0, 9.0]), trt.tensor([True, True, False])
+        >>> trt.masked.cumprod(x, 0, mask=mask)
+        tensor([1., 2., 2.])
+    """
     return _filled(input, mask, "cumprod", 1).cumprod(_canonical_dim(dim, input.ndim)[0], dtype=dtype or input.dtype)
 
 
 def softmax(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
-    """softmax along dim of the elements that count: 0 for others, nan where none counts."""
+    """softmax along dim of the elements that count: 0 for others, nan where none counts.
+
+    Parameters:
+        input (Tensor): any shape, (*)
+        dim (int): the dimension along which the result sums to 1
+        dtype (dtype or None, default None): the type of the result; None is the default
+        mask (Tensor or None, default None): the mask, of bool; True counts; None counts all
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> x, mask = trt.tensor([1.0, 1.0, 9.0]), trt.tensor([True, True, False])
+        >>> trt.masked.softmax(x, 0, mask=mask)
+        tensor([0.5000, 0.5000, 0.0000])
+    """
     return _filled(input, mask, "softmax", _lowest).softmax(_canonical_dim(dim, input.ndim)[0], dtype=dtype or input.dtype)
 
 
 def log_softmax(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
-    """log(softmax) along dim of the elements that count: minus infinity for others, nan where none counts."""
+    """log(softmax) along dim of the elements that count: minus infinity for others, nan where none counts.
+
+    Parameters:
+        input (Tensor): any shape, (*)
+        dim (int): the dimension
+        dtype (dtype or None, default None): the type of the result; None is the default
+        mask (Tensor or None, default None): the mask, of bool; True counts; None counts all
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> x, mask = trt.tensor([1.0, 2.0, 9.0]), trt.tensor([True, True, False])
+        >>> trt.masked.log_softmax(x, 0, mask=mask)
+        tensor([-1.3133, -0.3133,    -inf])
+    """
     return _filled(input, mask, "log_softmax", _lowest).log_softmax(_canonical_dim(dim, input.ndim)[0], dtype=dtype or input.dtype)
 
 
 def softmin(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
-    """softmax of the negated input along dim: 0 for elements that do not count."""
+    """softmax of the negated input along dim: 0 for elements that do not count.
+
+    Parameters:
+        input (Tensor): any shape, (*)
+        dim (int): the dimension along which the result sums to 1
+        dtype (dtype or None, default None): the type of the result; None is the default
+        mask (Tensor or None, default None): the mask, of bool; True counts; None counts all
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> x, mask = trt.tensor([1.0, 1.0, 9.0]), trt.tensor([True, True, False])
+        >>> trt.masked.softmin(x, 0, mask=mask)
+        tensor([0.5000, 0.5000, 0.0000])
+    """
     return trt.nn.functional.softmin(_filled(input, mask, "softmin", _highest), _canonical_dim(dim, input.ndim)[0], dtype=dtype or input.dtype)
 
 
 def normalize(input: Any, ord: float, dim: int, *, eps: float = 1e-12, dtype: Any = None, mask: Any = None) -> Any:
-    """The elements that count divided by their norm of order `ord` along dim, at least eps; others 0."""
+    """The elements that count divided by their norm of order `ord` along dim, at least eps; others 0.
+
+    Parameters:
+        input (Tensor): any shape, (*)
+        ord (float): the exponent of the norm
+        dim (int): the dimension
+        eps (float, default 1e-12): the smallest divisor
+        dtype (dtype or None, default None): the type of the result; None is the default
+        mask (Tensor or None, default None): the mask, of bool; True counts; None counts all
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> x, mask = trt.tensor([3.0, 4.0, 9.0]), trt.tensor([True, True, False])
+        >>> trt.masked.normalize(x, 2.0, 0, mask=mask)
+        tensor([0.6000, 0.8000, 0.0000])
+    """
     length = norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask)
     return _filled(input, mask, "normalize", 0) / length.maximum(length.new_full((), eps))
 
 
 def logaddexp(input: Any, other: Any, *, dtype: Any = None, input_mask: Any = None, other_mask: Any = None) -> Any:
-    """log(exp(input) + exp(other)) of the elements that count: where one of both is masked out the other, minus infinity where both are."""
+    """log(exp(input) + exp(other)) of the elements that count: where one of both is masked out the other, minus infinity where both are.
+
+    Parameters:
+        input (Tensor): any shape, (*)
+        other (Tensor): the second operand
+        dtype (dtype or None, default None): the type of the result; None is the default
+        input_mask (Tensor or None, default None): the mask of the input, of bool; True counts
+        other_mask (Tensor or None, default None): the mask of the other, of bool; True counts
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.masked.logaddexp(trt.tensor([0.0]), trt.tensor([0.0]))
+        tensor([0.6931])
+    """
     return _filled(input, input_mask, "logaddexp", _lowest).logaddexp(_filled(other, other_mask, "logaddexp", _lowest)).to(dtype=dtype or input.dtype)
 
 

@@ -38,6 +38,20 @@ def nested_tensor(
     which one may: (B, ..., j, ...).
 
     RuntimeError for tensors of other ranks or, jagged, with several different sizes, TypeError for what is no list.
+
+    Parameters:
+        tensor_list (list): the tensors
+        dtype (dtype or None, default None): the type of the result; None is the default
+        layout (default None): (layout or None) strided
+        device (device or None, default None): where the result is; None is the default device
+        requires_grad (bool, default False): whether the result records gradients
+        pin_memory (bool, default False): whether the memory is page-locked, which needs CUDA
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> x = trt.nested.nested_tensor([trt.tensor([1.0, 2.0]), trt.tensor([3.0])])
+        >>> [t.tolist() for t in x.unbind()]
+        [[1.0, 2.0], [3.0]]
     """
     _is_jagged(layout)
     if not isinstance(tensor_list, (list, tuple)):
@@ -51,7 +65,20 @@ def nested_tensor(
 
 
 def as_nested_tensor(ts: Any, dtype: Any = None, device: Any = None, layout: Any = None) -> NestedTensor | StridedNestedTensor:
-    """A nested tensor of a list of tensors, of a dense tensor (B, L, ...), whose sequences are equally long, or of a nested one; gradients reach them."""
+    """A nested tensor of a list of tensors, of a dense tensor (B, L, ...), whose sequences are equally long, or of a nested one; gradients reach them.
+
+    Parameters:
+        ts (list of Tensors or Tensor): the tensors
+        dtype (dtype or None, default None): the type of the result; None is the default
+        device (device or None, default None): where the result is; None is the default device
+        layout (default None): (layout or None) strided
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> x = trt.nested.as_nested_tensor([trt.tensor([1.0, 2.0]), trt.tensor([3.0])])
+        >>> x.size(0)
+        2
+    """
     jagged = _is_jagged(layout)
     if isinstance(ts, (NestedTensor, StridedNestedTensor)):
         if layout is not None and layout != ts.layout:
@@ -90,6 +117,20 @@ def nested_tensor_from_jagged(
 
     offsets: (B + 1,) integers; lengths: (B,). Of lengths alone the offsets are their sums. jagged_dim: the ragged dimension of the result, 1 by default.
     RuntimeError where neither is given or where sequences reach beyond the values.
+
+    Parameters:
+        values (Tensor): all sequences behind one another, (total, *)
+        offsets (Tensor or None, default None): where each begins, and the end, (B + 1)
+        lengths (Tensor or None, default None): the length of each, (B)
+        jagged_dim (int or None, default None): the dimension that differs; None is 1
+        min_seqlen (int or None, default None): the length of the shortest; None computes it
+        max_seqlen (int or None, default None): the length of the longest; None computes it
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> x = trt.nested.nested_tensor_from_jagged(trt.arange(3.0), offsets=trt.tensor([0, 2, 3]))
+        >>> [t.tolist() for t in x.unbind()]
+        [[0.0, 1.0], [2.0]]
     """
     if offsets is None:
         if lengths is None:
@@ -114,6 +155,20 @@ def narrow(tensor: Any, dim: int, start: Any, length: Any, layout: Any = trt.str
     """Of each row of `tensor` (B, L, ...) the elements start to start + length along dim 1. A view of the tensor. start and length: ints or, jagged, (B,) tensors.
 
     RuntimeError where they reach beyond L or, jagged, dim is not 1.
+
+    Parameters:
+        tensor (Tensor): (B, L, *)
+        dim (int): the dimension; 1
+        start (int or Tensor): where each begins
+        length (int or Tensor): how long each is
+        layout (default torch.strided): (layout) that of the result
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> x = trt.arange(6.0).reshape(2, 3)
+        >>> y = trt.nested.narrow(x, 1, trt.tensor([0, 1]), trt.tensor([1, 2]), layout=trt.jagged)
+        >>> [t.tolist() for t in y.unbind()]
+        [[0.0], [4.0, 5.0]]
     """
     if not _is_jagged(layout):
         if not isinstance(start, int) or not isinstance(length, int):
@@ -133,7 +188,18 @@ def narrow(tensor: Any, dim: int, start: Any, length: Any, layout: Any = trt.str
 
 
 def masked_select(tensor: Any, mask: Any) -> NestedTensor:
-    """The elements of each row of `tensor` (B, ...) where the mask is True: (B, j). RuntimeError for nested or sparse tensors."""
+    """The elements of each row of `tensor` (B, ...) where the mask is True: (B, j). RuntimeError for nested or sparse tensors.
+
+    Parameters:
+        tensor (Tensor): (B, *)
+        mask (Tensor): the mask, of bool; it broadcasts
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> y = trt.nested.masked_select(trt.arange(4.0).reshape(2, 2), trt.tensor([[True, False], [True, True]]))
+        >>> [t.tolist() for t in y.unbind()]
+        [[0.0], [2.0, 3.0]]
+    """
     if tensor.layout != trt.strided:
         raise RuntimeError(f"torch.nested.masked_select requires a strided tensor, given {tensor.layout}")
     if mask.layout != trt.strided:
@@ -144,7 +210,21 @@ def masked_select(tensor: Any, mask: Any) -> NestedTensor:
 
 
 def to_padded_tensor(input: Any, padding: float, output_size: Any = None, out: Any = None) -> Any:
-    """(B, ..., longest, ...): the sequences, `padding` behind each; output_size: larger sizes. Gradients flow back."""
+    """(B, ..., longest, ...): the sequences, `padding` behind each; output_size: larger sizes. Gradients flow back.
+
+    Parameters:
+        input (Tensor): a nested tensor
+        padding (float): the number behind shorter sequences
+        output_size (tuple of ints or None, default None): the shape; None is the smallest that fits
+        out (Tensor or None, default None): where the result is written
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> x = trt.nested.nested_tensor([trt.tensor([1.0, 2.0]), trt.tensor([3.0])])
+        >>> trt.nested.to_padded_tensor(x, 0.0)
+        tensor([[1., 2.],
+                [3., 0.]])
+    """
     if out is not None:
         raise NotImplementedError("to_padded_tensor(out=) is not implemented (docs/gaps.md)")
     return input.to_padded_tensor(padding, output_size)

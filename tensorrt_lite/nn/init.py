@@ -15,7 +15,17 @@ _LINEAR = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_tra
 
 
 def calculate_gain(nonlinearity: str, param: Any = None) -> float:
-    """The recommended gain of a nonlinearity; `param` is the slope of leaky_relu. ValueError for an unknown name."""
+    """The recommended gain of a nonlinearity; `param` is the slope of leaky_relu. ValueError for an unknown name.
+
+    Parameters:
+        nonlinearity (str): the name of the function behind the layer, such as "relu"
+        param (number or None, default None): the slope of leaky_relu
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.nn.init.calculate_gain("relu")
+        1.4142135623730951
+    """
     if nonlinearity in _LINEAR or nonlinearity == "sigmoid":
         return 1
     if nonlinearity == "tanh":
@@ -36,13 +46,39 @@ def calculate_gain(nonlinearity: str, param: Any = None) -> float:
 
 
 def uniform_(tensor: Any, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Any:
-    """Draws from U(a, b)."""
+    """Draws from U(a, b).
+
+    Parameters:
+        tensor (Tensor): the tensor, which is overwritten
+        a (float, default 0.0): the lower bound
+        b (float, default 1.0): the upper bound
+        generator (Generator or None, default None): the source of random numbers; None is the default one
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> _ = trt.manual_seed(0)
+        >>> trt.nn.init.uniform_(trt.empty(3))
+        tensor([0.4963, 0.7682, 0.0885])
+    """
     with trt.no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
 def normal_(tensor: Any, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Any:
-    """Draws from N(mean, std ** 2)."""
+    """Draws from N(mean, std ** 2).
+
+    Parameters:
+        tensor (Tensor): the tensor, which is overwritten
+        mean (float, default 0.0): the mean
+        std (float, default 1.0): the standard deviation
+        generator (Generator or None, default None): the source of random numbers; None is the default one
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> _ = trt.manual_seed(0)
+        >>> trt.nn.init.normal_(trt.empty(3), std=0.1)
+        tensor([ 0.1541, -0.0293, -0.2179])
+    """
     with trt.no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
@@ -51,7 +87,22 @@ def trunc_normal_(
     tensor: Any, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
 ) -> Any:
     """Draws from N(mean, std ** 2) conditioned on [a, b], by rejection: of normal draws where [a, b] holds more than
-    0.3 of the distribution, of uniform draws where it holds less."""
+    0.3 of the distribution, of uniform draws where it holds less.
+
+    Parameters:
+        tensor (Tensor): the tensor, which is overwritten
+        mean (float, default 0.0): the mean
+        std (float, default 1.0): the standard deviation
+        a (float, default -2.0): the lower bound
+        b (float, default 2.0): the upper bound
+        generator (Generator or None, default None): the source of random numbers; None is the default one
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> _ = trt.manual_seed(0)
+        >>> trt.nn.init.trunc_normal_(trt.empty(100)).abs().max() <= 2
+        tensor(True)
+    """
 
     def cdf(x: float) -> float:
         return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
@@ -102,24 +153,62 @@ def _reject_uniform(tensor: Any, mean: float, std: float, a: float, b: float, ge
 
 
 def constant_(tensor: Any, val: float) -> Any:
-    """Fills with `val`."""
+    """Fills with `val`.
+
+    Parameters:
+        tensor (Tensor): the tensor, which is overwritten
+        val (float): the number
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.nn.init.constant_(trt.empty(2), 0.3)
+        tensor([0.3000, 0.3000])
+    """
     with trt.no_grad():
         return tensor.fill_(val)
 
 
 def ones_(tensor: Any) -> Any:
-    """Fills with one."""
+    """Fills with one.
+
+    Parameters:
+        tensor (Tensor): the tensor, which is overwritten
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.nn.init.ones_(trt.empty(2))
+        tensor([1., 1.])
+    """
     return constant_(tensor, 1.0)
 
 
 def zeros_(tensor: Any) -> Any:
-    """Fills with zero."""
+    """Fills with zero.
+
+    Parameters:
+        tensor (Tensor): the tensor, which is overwritten
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.nn.init.zeros_(trt.empty(2))
+        tensor([0., 0.])
+    """
     with trt.no_grad():
         return tensor.zero_()
 
 
 def eye_(tensor: Any) -> Any:
-    """Makes a 2-D tensor the identity; ValueError otherwise."""
+    """Makes a 2-D tensor the identity; ValueError otherwise.
+
+    Parameters:
+        tensor (Tensor): the tensor, which is overwritten
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.nn.init.eye_(trt.empty(2, 3))
+        tensor([[1., 0., 0.],
+                [0., 1., 0.]])
+    """
     if tensor.ndimension() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     with trt.no_grad():
@@ -129,7 +218,18 @@ def eye_(tensor: Any) -> Any:
 
 
 def dirac_(tensor: Any, groups: int = 1) -> Any:
-    """Makes a convolution weight (3 to 5 dimensions) pass its input channels through unchanged."""
+    """Makes a convolution weight (3 to 5 dimensions) pass its input channels through unchanged.
+
+    Parameters:
+        tensor (Tensor): the tensor, which is overwritten
+        groups (int, default 1): how many groups the output channels are split into
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.nn.init.dirac_(trt.empty(2, 2, 3))[0]
+        tensor([[0., 1., 0.],
+                [0., 0., 0.]])
+    """
     ndim = tensor.ndimension()
     if ndim not in (3, 4, 5):
         raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
@@ -164,7 +264,20 @@ def _calculate_correct_fan(tensor: Any, mode: str) -> int:
 
 
 def xavier_uniform_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
-    """Draws from U(-a, a), a = gain * sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010)."""
+    """Draws from U(-a, a), a = gain * sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010).
+
+    Parameters:
+        tensor (Tensor): the tensor, which is overwritten
+        gain (float, default 1.0): the factor of the standard deviation
+        generator (Generator or None, default None): the source of random numbers; None is the default one
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> _ = trt.manual_seed(0)
+        >>> trt.nn.init.xavier_uniform_(trt.empty(2, 3))
+        tensor([[-0.0082,  0.5876, -0.9016],
+                [-0.8062, -0.4219,  0.2938]])
+    """
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     std = gain * math.sqrt(2.0 / float(fan_in + fan_out))
     bound = math.sqrt(3.0) * std
@@ -172,7 +285,20 @@ def xavier_uniform_(tensor: Any, gain: float = 1.0, generator: Any = None) -> An
 
 
 def xavier_normal_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
-    """Draws from N(0, gain ** 2 * 2 / (fan_in + fan_out)) (Glorot and Bengio 2010)."""
+    """Draws from N(0, gain ** 2 * 2 / (fan_in + fan_out)) (Glorot and Bengio 2010).
+
+    Parameters:
+        tensor (Tensor): the tensor, which is overwritten
+        gain (float, default 1.0): the factor of the standard deviation
+        generator (Generator or None, default None): the source of random numbers; None is the default one
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> _ = trt.manual_seed(0)
+        >>> trt.nn.init.xavier_normal_(trt.empty(2, 3))
+        tensor([[ 0.9746, -0.1856, -1.3780],
+                [ 0.3595, -0.6859, -0.8845]])
+    """
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / float(fan_in + fan_out)), generator)
 
@@ -189,7 +315,22 @@ def _warn_if_empty(tensor: Any) -> bool:
 def kaiming_uniform_(
     tensor: Any, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Any:
-    """Draws from U(-b, b), b = gain * sqrt(3 / fan) (He et al. 2015)."""
+    """Draws from U(-b, b), b = gain * sqrt(3 / fan) (He et al. 2015).
+
+    Parameters:
+        tensor (Tensor): the tensor, which is overwritten
+        a (float, default 0): the slope of leaky_relu
+        mode (str, default 'fan_in'): 'fan_in' keeps the variance forward, 'fan_out' backward
+        nonlinearity (str, default 'leaky_relu'): the name of the function behind the layer, such as "relu"
+        generator (Generator or None, default None): the source of random numbers; None is the default one
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> _ = trt.manual_seed(0)
+        >>> trt.nn.init.kaiming_uniform_(trt.empty(2, 3), nonlinearity="relu")
+        tensor([[-0.0106,  0.7586, -1.1640],
+                [-1.0408, -0.5447,  0.3792]])
+    """
     if _warn_if_empty(tensor):
         return tensor
     fan = _calculate_correct_fan(tensor, mode)
@@ -200,7 +341,22 @@ def kaiming_uniform_(
 def kaiming_normal_(
     tensor: Any, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Any:
-    """Draws from N(0, gain ** 2 / fan) (He et al. 2015)."""
+    """Draws from N(0, gain ** 2 / fan) (He et al. 2015).
+
+    Parameters:
+        tensor (Tensor): the tensor, which is overwritten
+        a (float, default 0): the slope of leaky_relu
+        mode (str, default 'fan_in'): 'fan_in' keeps the variance forward, 'fan_out' backward
+        nonlinearity (str, default 'leaky_relu'): the name of the function behind the layer, such as "relu"
+        generator (Generator or None, default None): the source of random numbers; None is the default one
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> _ = trt.manual_seed(0)
+        >>> trt.nn.init.kaiming_normal_(trt.empty(2, 3), nonlinearity="relu")
+        tensor([[ 1.2582, -0.2396, -1.7790],
+                [ 0.4641, -0.8855, -1.1419]])
+    """
     if _warn_if_empty(tensor):
         return tensor
     fan = _calculate_correct_fan(tensor, mode)
@@ -208,7 +364,19 @@ def kaiming_normal_(
 
 
 def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
-    """Fills with a random (semi-)orthogonal matrix (Saxe et al. 2013), trailing dimensions flattened."""
+    """Fills with a random (semi-)orthogonal matrix (Saxe et al. 2013), trailing dimensions flattened.
+
+    Parameters:
+        tensor (Tensor): the tensor, which is overwritten
+        gain (float, default 1): the factor of the matrix
+        generator (Generator or None, default None): the source of random numbers; None is the default one
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> w = trt.nn.init.orthogonal_(trt.empty(2, 3))
+        >>> trt.allclose(w @ w.t(), trt.eye(2), atol=1e-6)
+        True
+    """
     if tensor.ndimension() < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
     if tensor.numel() == 0:
@@ -230,7 +398,19 @@ def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
 
 
 def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = None) -> Any:
-    """Draws a 2-D tensor from N(0, std ** 2), then zeroes the fraction `sparsity` of each column."""
+    """Draws a 2-D tensor from N(0, std ** 2), then zeroes the fraction `sparsity` of each column.
+
+    Parameters:
+        tensor (Tensor): the tensor, which is overwritten
+        sparsity (float): which part of each column becomes zero
+        std (float, default 0.01): the standard deviation of the others
+        generator (Generator or None, default None): the source of random numbers; None is the default one
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> (trt.nn.init.sparse_(trt.empty(4, 2), sparsity=0.5) == 0).sum(0)
+        tensor([2, 2])
+    """
     if tensor.ndimension() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     rows, cols = tensor.shape

@@ -40,6 +40,17 @@ def mm(mat1: Any, mat2: Any, reduce: str | None = None) -> Any:
 
     reduce: "sum", "mean", "amax" or "amin" of the products of each row instead, of a sparse_csr and a dense matrix. RuntimeError where shapes, layouts or
     types do not fit.
+
+    Parameters:
+        mat1 (Tensor): a sparse matrix, (N, M)
+        mat2 (Tensor): a matrix, (M, P)
+        reduce (str or None, default None): 'sum', 'mean', 'amax' or 'amin' of the products; None is 'sum'
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.sparse.mm(trt.eye(2).to_sparse(), trt.tensor([[1.0], [2.0]]))
+        tensor([[1.],
+                [2.]])
     """
     if reduce is not None:
         return _sparse.matmul.mm_reduce(mat1, mat2, reduce)
@@ -50,19 +61,60 @@ def mm(mat1: Any, mat2: Any, reduce: str | None = None) -> Any:
 
 @_sparse.batches.mapped
 def addmm(mat: Any, mat1: Any, mat2: Any, *, beta: Any = 1.0, alpha: Any = 1.0) -> Any:
-    """beta * mat + alpha * (mat1 @ mat2) with a sparse mat1: mat (n, p), mat1 (n, m), mat2 (m, p)."""
+    """beta * mat + alpha * (mat1 @ mat2) with a sparse mat1: mat (n, p), mat1 (n, m), mat2 (m, p).
+
+    Parameters:
+        mat (Tensor): the matrix that is added, (N, P)
+        mat1 (Tensor): a sparse matrix, (N, M)
+        mat2 (Tensor): the second matrix, (M, P)
+        beta (number, default 1.0): the factor of the matrix that is added
+        alpha (number, default 1.0): the factor of the product
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.sparse.addmm(trt.ones(2, 2), trt.eye(2).to_sparse(), trt.eye(2))
+        tensor([[2., 1.],
+                [1., 2.]])
+    """
     return _sparse.matmul.addmm(mat, mat1, mat2, beta, alpha)
 
 
 def sampled_addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1.0, alpha: Any = 1.0, out: Any = None) -> Any:
-    """beta * input + alpha * (mat1 @ mat2) at the places of input's entries. input: sparse_csr (*, n, p); mat1 (*, n, m), mat2 (*, m, p) dense."""
+    """beta * input + alpha * (mat1 @ mat2) at the places of input's entries. input: sparse_csr (*, n, p); mat1 (*, n, m), mat2 (*, m, p) dense.
+
+    Parameters:
+        input (Tensor): of the layout sparse_csr, (*, N, P)
+        mat1 (Tensor): the first matrix, (N, M)
+        mat2 (Tensor): the second matrix, (M, P)
+        beta (number, default 1.0): the factor of the matrix that is added
+        alpha (number, default 1.0): the factor of the product
+        out (Tensor or None, default None): where the result is written
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> x = trt.eye(2).to_sparse_csr()
+        >>> trt.sparse.sampled_addmm(x, trt.ones(2, 3), trt.ones(3, 2)).to_dense()
+        tensor([[4., 0.],
+                [0., 4.]])
+    """
     made = _sparse.matmul.sampled_addmm(input, mat1, mat2, beta, alpha)
     return made if out is None else _sparse.parts.assign(out, made, "sampled_addmm")
 
 
 @_sparse.batches.mapped
 def sum(input: Any, dim: Any = None, dtype: Any = None) -> Any:
-    """The sum of a sparse tensor's elements, over dim where it is given: sparse while a sparse dimension is left, else dense."""
+    """The sum of a sparse tensor's elements, over dim where it is given: sparse while a sparse dimension is left, else dense.
+
+    Parameters:
+        input (Tensor): a sparse tensor
+        dim (int, tuple of ints or None, default None): the dimensions that are reduced; None is all
+        dtype (dtype or None, default None): the type of the result; None is the default
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.sparse.sum(trt.eye(3).to_sparse())
+        tensor(3.)
+    """
     if not _is_sparse(input):
         raise RuntimeError(f"sparse.sum: expected a sparse tensor, got {input.layout}")
     return _sparse.reduction.sparse_sum(input, dim, dtype)
@@ -70,13 +122,35 @@ def sum(input: Any, dim: Any = None, dtype: Any = None) -> Any:
 
 @_sparse.batches.mapped
 def softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
-    """softmax along dim over the stored entries of a sparse_coo tensor: what is not stored counts as minus infinity."""
+    """softmax along dim over the stored entries of a sparse_coo tensor: what is not stored counts as minus infinity.
+
+    Parameters:
+        input (Tensor): of the layout sparse_coo
+        dim (int): the dimension along which the result sums to 1
+        dtype (dtype or None, default None): the type of the result; None is the default
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.sparse.softmax(trt.tensor([[1.0, 0.0], [1.0, 1.0]]).to_sparse(), dim=1).values()
+        tensor([1.0000, 0.5000, 0.5000])
+    """
     return _sparse.reduction.softmax(input, dim, dtype, False)
 
 
 @_sparse.batches.mapped
 def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
-    """The logarithm of `softmax`."""
+    """The logarithm of `softmax`.
+
+    Parameters:
+        input (Tensor): of the layout sparse_coo
+        dim (int): the dimension along which exp(result) sums to 1
+        dtype (dtype or None, default None): the type of the result; None is the default
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.sparse.log_softmax(trt.tensor([[1.0, 0.0], [1.0, 1.0]]).to_sparse(), dim=1).values()
+        tensor([ 0.0000, -0.6931, -0.6931])
+    """
     return _sparse.reduction.softmax(input, dim, dtype, True)
 
 
@@ -84,6 +158,18 @@ def spdiags(diagonals: Any, offsets: Any, shape: tuple[int, int], layout: Any = 
     """A sparse matrix whose diagonals are the rows of `diagonals`, (count, n): row k on the diagonal offsets[k], its element j in column j.
 
     offsets: int64 (count,), different from each other. layout: sparse_coo (None), sparse_csr or sparse_csc. RuntimeError for other arguments.
+
+    Parameters:
+        diagonals (Tensor): the diagonals, (K, N)
+        offsets (Tensor): which diagonals they are, of int64, (K)
+        shape (tuple[int, int]): the shape of the result
+        layout (default None): (layout or None) that of the result; None is sparse_coo
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.sparse.spdiags(trt.tensor([[1.0, 2.0]]), trt.tensor([0]), (2, 2)).to_dense()
+        tensor([[1., 0.],
+                [0., 2.]])
     """
     if layout is not None and layout not in (trt.sparse_coo, trt.sparse_csr, trt.sparse_csc):
         raise RuntimeError(f"spdiags(): only output layouts (Sparse, SparseCsc, SparseCsr) are supported, got {layout}")
@@ -172,6 +258,16 @@ def as_sparse_gradcheck(gradcheck: Any) -> Any:
     """A gradcheck that takes sparse inputs, and functions that return sparse tensors.
 
     The function is checked as one of the values at the indices that the inputs have (masked=True, the only form here).
+
+    Parameters:
+        gradcheck (function): such as trt.autograd.gradcheck
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> check = trt.sparse.as_sparse_gradcheck(trt.autograd.gradcheck)
+        >>> x = trt.eye(2, dtype=trt.float64).to_sparse().requires_grad_()
+        >>> check(lambda x: trt.sparse.sum(x), x)
+        True
     """
     from functools import wraps
 

@@ -483,7 +483,23 @@ def checkpoint(
 def checkpoint_sequential(
     functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, *, preserve_rng_state: bool = True, **kwargs: Any
 ) -> Any:
-    """Functions (or a Sequential's layers) one after another, in `segments` parts: all but the last are checkpointed."""
+    """Functions (or a Sequential's layers) one after another, in `segments` parts: all but the last are checkpointed.
+
+    Parameters:
+        functions: (Sequential or list of functions) what is called in order
+        segments (int): how many parts
+        input (Tensor): the argument of the first one
+        use_reentrant (bool, default None): whether a part runs its own backward pass
+        preserve_rng_state (bool, default True): whether the recomputation draws the same random numbers
+        **kwargs: not used
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> layers = trt.nn.Sequential(trt.nn.Linear(3, 3), trt.nn.ReLU(), trt.nn.Linear(3, 1))
+        >>> x = trt.ones(2, 3, requires_grad=True)
+        >>> trt.utils.checkpoint.checkpoint_sequential(layers, 2, x, use_reentrant=False).shape
+        torch.Size([2, 1])
+    """
     if use_reentrant is None:
         warnings.warn("checkpoint_sequential: pass use_reentrant explicitly; False is recommended, and without it True is taken", stacklevel=2)
         use_reentrant = True

@@ -25,6 +25,18 @@ def get_total_norm(
     """The norm of all tensors as if they were one vector.
 
     Raises RuntimeError with error_if_nonfinite when it is infinite or not a number.
+
+    Parameters:
+        tensors (iterable of Tensors): the tensors
+        norm_type (float, default 2.0): the exponent of the norm
+        error_if_nonfinite (bool, default False): whether a norm that is NaN or infinite raises an error
+        foreach (bool or None, default None): whether all gradients are handled in one call; None lets the function
+            choose
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.nn.utils.get_total_norm([trt.tensor([3.0]), trt.tensor([4.0])])
+        tensor(5.)
     """
     with trt.no_grad():
         tensors = _as_list(tensors)
@@ -49,7 +61,23 @@ def get_total_norm(
 
 
 def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Any, foreach: bool | None = None) -> None:
-    """Scales the gradients of `parameters` by min(1, max_norm / (total_norm + 1e-6))."""
+    """Scales the gradients of `parameters` by min(1, max_norm / (total_norm + 1e-6)).
+
+    Parameters:
+        parameters (iterable of Tensors or Tensor): the parameters
+        max_norm (float): the largest norm
+        total_norm (Tensor): the norm of all gradients
+        foreach (bool or None, default None): whether all gradients are handled in one call; None lets the function
+            choose
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> x = trt.tensor([3.0, 4.0], requires_grad=True)
+        >>> (x ** 2).sum().backward()
+        >>> trt.nn.utils.clip_grads_with_norm_(x, 1.0, trt.tensor(10.0))
+        >>> x.grad
+        tensor([0.6000, 0.8000])
+    """
     with trt.no_grad():
         grads = [param.grad for param in _as_list(parameters) if param.grad is not None]
         if not grads:
@@ -71,7 +99,25 @@ def clip_grad_norm_(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Any:
-    """Scales the gradients so that their total norm is at most max_norm; returns the norm before."""
+    """Scales the gradients so that their total norm is at most max_norm; returns the norm before.
+
+    Parameters:
+        parameters (iterable of Tensors or Tensor): the parameters
+        max_norm (float): the largest norm
+        norm_type (float, default 2.0): the exponent of the norm
+        error_if_nonfinite (bool, default False): whether a norm that is NaN or infinite raises an error
+        foreach (bool or None, default None): whether all gradients are handled in one call; None lets the function
+            choose
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> x = trt.tensor([3.0, 4.0], requires_grad=True)
+        >>> (x ** 2).sum().backward()
+        >>> trt.nn.utils.clip_grad_norm_(x, max_norm=1.0)
+        tensor(10.)
+        >>> x.grad
+        tensor([0.6000, 0.8000])
+    """
     if not isinstance(parameters, trt.Tensor):
         parameters = list(parameters)
         if not parameters:
@@ -91,7 +137,25 @@ def clip_grad_norm(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Any:
-    """The deprecated name of clip_grad_norm_."""
+    """The deprecated name of clip_grad_norm_.
+
+    Parameters:
+        parameters (iterable of Tensors or Tensor): the parameters
+        max_norm (float): the largest norm
+        norm_type (float, default 2.0): the exponent of the norm
+        error_if_nonfinite (bool, default False): whether a norm that is NaN or infinite raises an error
+        foreach (bool or None, default None): whether all gradients are handled in one call; None lets the function
+            choose
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> x = trt.tensor([3.0, 4.0], requires_grad=True)
+        >>> (x ** 2).sum().backward()
+        >>> trt.nn.utils.clip_grad_norm_(x, max_norm=1.0)
+        tensor(10.)
+        >>> x.grad
+        tensor([0.6000, 0.8000])
+    """
     import warnings
 
     warnings.warn(
@@ -101,7 +165,22 @@ def clip_grad_norm(
 
 
 def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = None) -> None:
-    """Clamps every gradient to [-clip_value, clip_value]."""
+    """Clamps every gradient to [-clip_value, clip_value].
+
+    Parameters:
+        parameters (iterable of Tensors or Tensor): the parameters
+        clip_value (float): the largest magnitude
+        foreach (bool or None, default None): whether all gradients are handled in one call; None lets the function
+            choose
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> x = trt.tensor([3.0, 0.1], requires_grad=True)
+        >>> (x ** 2).sum().backward()
+        >>> trt.nn.utils.clip_grad_value_(x, 1.0)
+        >>> x.grad
+        tensor([1.0000, 0.2000])
+    """
     clip_value = float(clip_value)
     with trt.no_grad():
         grads = [param.grad for param in _as_list(parameters) if param.grad is not None]

@@ -14,7 +14,16 @@ def _check_device(param: Any, device: Any) -> Any:
 
 
 def parameters_to_vector(parameters: Any) -> Any:
-    """All elements of all parameters, in order, as one vector; TypeError when devices differ."""
+    """All elements of all parameters, in order, as one vector; TypeError when devices differ.
+
+    Parameters:
+        parameters (iterable of Tensors or Tensor): the parameters
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.nn.utils.parameters_to_vector([trt.ones(2), trt.zeros(1, 2)])
+        tensor([1., 1., 0., 0.])
+    """
     device = None
     parts = []
     for param in parameters:
@@ -24,7 +33,19 @@ def parameters_to_vector(parameters: Any) -> Any:
 
 
 def vector_to_parameters(vec: Any, parameters: Any) -> None:
-    """Gives the parameters views of consecutive slices of `vec` as their data; TypeError unless vec is a tensor."""
+    """Gives the parameters views of consecutive slices of `vec` as their data; TypeError unless vec is a tensor.
+
+    Parameters:
+        vec (Tensor): the values, of one dimension
+        parameters (iterable of Tensors or Tensor): the parameters
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> linear = trt.nn.Linear(2, 1, bias=False)
+        >>> trt.nn.utils.vector_to_parameters(trt.tensor([1.0, 2.0]), linear.parameters())
+        >>> linear.weight.tolist()
+        [[1.0, 2.0]]
+    """
     if not isinstance(vec, trt.Tensor):
         raise TypeError(f"expected a Tensor, but got: {type(vec).__name__}")
     device = None

@@ -13,7 +13,20 @@ __all__ = ["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "
 
 
 def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
-    """A copy of the convolution that does what both do in evaluation. AssertionError when one is in training or the statistics are absent."""
+    """A copy of the convolution that does what both do in evaluation. AssertionError when one is in training or the statistics are absent.
+
+    Parameters:
+        conv (Module): the convolution, in evaluation
+        bn (Module): the batch normalisation, in evaluation
+        transpose (bool, default False): whether it is a transposed convolution
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> conv, bn = trt.nn.Conv2d(3, 4, 3).eval(), trt.nn.BatchNorm2d(4).eval()
+        >>> fused, x = trt.nn.utils.fuse_conv_bn_eval(conv, bn), trt.randn(1, 3, 8, 8)
+        >>> trt.allclose(fused(x), bn(conv(x)), atol=1e-5)
+        True
+    """
     _check_eval(conv, bn, "Fusion only for eval!")
     fused = copy.deepcopy(conv)
     fused.weight, fused.bias = fuse_conv_bn_weights(fused.weight, fused.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias, transpose)
@@ -24,6 +37,24 @@ def fuse_conv_bn_weights(conv_w: Any, conv_b: Any, bn_rm: Any, bn_rv: Any, bn_ep
     """Weight and bias of a convolution followed by a normalisation with mean bn_rm, variance bn_rv, weight bn_w and bias bn_b (None: 1 and 0).
 
     conv_w: (out, in, *kernel), or (in, out, *kernel) for `transpose`. Returns Parameters of conv_w's dtype and conv_b's (conv_w's without one).
+
+    Parameters:
+        conv_w (Tensor): the weight
+        conv_b (Tensor or None): the bias
+        bn_rm (Tensor): the running mean
+        bn_rv (Tensor): the running variance
+        bn_eps (float): added to the variance
+        bn_w (Tensor or None): the factor of each channel
+        bn_b (Tensor or None): what is added to each channel
+        transpose (bool, default False): whether it is a transposed convolution
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> one = trt.ones(1)
+        >>> weight, bias = trt.nn.utils.fuse_conv_bn_weights(trt.ones(1, 1, 1), one, one, one, 0.0, 2 * one, one)
+        >>> weight.flatten(), bias
+        (tensor([2.]), Parameter containing:
+        tensor([1.]))
     """
     weight_dtype = conv_w.dtype
     bias_dtype = weight_dtype if conv_b is None else conv_b.dtype
@@ -38,7 +69,19 @@ def fuse_conv_bn_weights(conv_w: Any, conv_b: Any, bn_rm: Any, bn_rv: Any, bn_ep
 
 
 def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
-    """A copy of the linear layer that does what both do in evaluation. AssertionError when one is in training or their features differ."""
+    """A copy of the linear layer that does what both do in evaluation. AssertionError when one is in training or their features differ.
+
+    Parameters:
+        linear (Module): the linear layer, in evaluation
+        bn (Module): the batch normalisation, in evaluation
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> linear, bn = trt.nn.Linear(3, 4).eval(), trt.nn.BatchNorm1d(4).eval()
+        >>> fused, x = trt.nn.utils.fuse_linear_bn_eval(linear, bn), trt.randn(2, 3)
+        >>> trt.allclose(fused(x), bn(linear(x)), atol=1e-5)
+        True
+    """
     _check_eval(linear, bn, "Fusion only for eval!")
     if bn.num_features != linear.out_features and bn.num_features != 1:
         raise AssertionError("To fuse, linear.out_features == bn.num_features or bn.num_features == 1")
@@ -48,7 +91,26 @@ def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
 
 
 def fuse_linear_bn_weights(linear_w: Any, linear_b: Any, bn_rm: Any, bn_rv: Any, bn_eps: float, bn_w: Any, bn_b: Any) -> tuple[Any, Any]:
-    """Weight (out, in) and bias of a linear layer followed by a normalisation. Returns Parameters of linear_w's dtype and linear_b's (linear_w's without one)."""
+    """Weight (out, in) and bias of a linear layer followed by a normalisation. Returns Parameters of linear_w's dtype and linear_b's (linear_w's without one).
+
+    Parameters:
+        linear_w (Tensor): the weight
+        linear_b (Tensor or None): the bias
+        bn_rm (Tensor): the running mean
+        bn_rv (Tensor): the running variance
+        bn_eps (float): added to the variance
+        bn_w (Tensor or None): the factor of each feature
+        bn_b (Tensor or None): what is added to each feature
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> one = trt.ones(1)
+        >>> weight, bias = trt.nn.utils.fuse_linear_bn_weights(trt.ones(1, 1), one, one, one, 0.0, 2 * one, one)
+        >>> weight, bias
+        (Parameter containing:
+        tensor([[2.]]), Parameter containing:
+        tensor([1.]))
+    """
     weight_dtype = linear_w.dtype
     bias_dtype = weight_dtype if linear_b is None else linear_b.dtype
     linear_b = trt.zeros_like(bn_rm) if linear_b is None else linear_b

@@ -110,6 +110,19 @@ def orthogonal(module: Module, name: str = "weight", orthogonal_map: str | None 
 
     orthogonal_map: "matrix_exp", "cayley" or "householder"; by default the first for square or complex matrices, else the last. use_trivialization: the map starts
     at the present matrix, which costs its memory and one product. ValueError for a tensor of fewer than two dimensions. Lezcano-Casado, 2019.
+
+    Parameters:
+        module (Module): the layer
+        name (str, default 'weight'): the name of its parameter
+        orthogonal_map (str or None, default None): how it is made: 'matrix_exp', 'cayley' or 'householder'; None
+            chooses by shape
+        use_trivialization (bool, default True): whether the map is centred at the present weight
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> linear = trt.nn.utils.parametrizations.orthogonal(trt.nn.Linear(3, 3))
+        >>> trt.allclose(linear.weight @ linear.weight.t(), trt.eye(3), atol=1e-5)
+        True
     """
     weight = getattr(module, name, None)
     if not isinstance(weight, trt.Tensor):
@@ -141,6 +154,17 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     """Split a weight into its magnitude (original0, one per index of `dim`, or one for dim=None) and its direction (original1): w = g * v / |v|.
 
     State dicts of the older `nn.utils.weight_norm` load. Salimans and Kingma, 2016.
+
+    Parameters:
+        module (Module): the layer
+        name (str, default 'weight'): the name of its parameter
+        dim (int or None, default 0): the dimension whose slices have a norm each; None is one norm for all
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> linear = trt.nn.utils.parametrizations.weight_norm(trt.nn.Linear(3, 2))
+        >>> linear.weight.shape
+        torch.Size([2, 3])
     """
     parametrize.register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
@@ -204,6 +228,19 @@ def spectral_norm(module: Module, name: str = "weight", n_power_iterations: int 
     """Divide a weight by its largest singular value, estimated by the power method: n_power_iterations steps in each training pass.
 
     dim: what the outputs are (1 for transposed convolutions by default, else 0); the weight is taken as the matrix of it by all others. Miyato et al., 2018.
+
+    Parameters:
+        module (Module): the layer
+        name (str, default 'weight'): the name of its parameter
+        n_power_iterations (int, default 1): how many iterations approach the largest singular value each time
+        eps (float, default 1e-12): added for stability
+        dim (int or None, default None): the dimension of the outputs; None is that of the layer's kind
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> linear = trt.nn.utils.parametrizations.spectral_norm(trt.nn.Linear(3, 2))
+        >>> trt.linalg.matrix_norm(linear.weight, ord=2) < 2
+        tensor(True)
     """
     weight = getattr(module, name, None)
     if not isinstance(weight, trt.Tensor):

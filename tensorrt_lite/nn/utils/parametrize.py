@@ -24,7 +24,15 @@ _cache: dict[tuple[int, str], Any] = {}
 
 @contextmanager
 def cached() -> Iterator[None]:
-    """Within it a parametrized tensor is computed once, when it is first read. Contexts nest; the last one to end forgets the tensors."""
+    """Within it a parametrized tensor is computed once, when it is first read. Contexts nest; the last one to end forgets the tensors.
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> linear = trt.nn.utils.parametrizations.weight_norm(trt.nn.Linear(3, 2))
+        >>> with trt.nn.utils.parametrize.cached():
+        ...     print(linear.weight is linear.weight)
+        True
+    """
     global _cache_depth
     _cache_depth += 1
     try:
@@ -187,6 +195,22 @@ def register_parametrization(module: Module, tensor_name: str, parametrization: 
     parametrization: a module that is called with the original. Its right_inverse(value), where there is one, turns the present value, and later ones that are
     assigned, into the original; it may return several tensors. Several parametrizations of one tensor are applied one after another. ValueError when the
     module has no such tensor, or (unless `unsafe`) when shape or dtype would change. Returns the module.
+
+    Parameters:
+        module (Module): the layer
+        tensor_name (str): the name of its parameter
+        parametrization (Module): makes the value from the stored one
+        unsafe (bool, default False): whether dtype and shape are not checked
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> class Symmetric(trt.nn.Module):
+        ...     def forward(self, x):
+        ...         return x.triu() + x.triu(1).t()
+        >>> linear = trt.nn.Linear(3, 3)
+        >>> _ = trt.nn.utils.parametrize.register_parametrization(linear, "weight", Symmetric())
+        >>> trt.equal(linear.weight, linear.weight.t())
+        True
     """
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
@@ -225,7 +249,18 @@ def _check_kept(before: Any, after: Any, what: str) -> None:
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
-    """Whether the module has a parametrized tensor, or one of this name."""
+    """Whether the module has a parametrized tensor, or one of this name.
+
+    Parameters:
+        module (Module): the layer
+        tensor_name (str or None, default None): the name of a parameter; None asks for any
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> linear = trt.nn.utils.parametrizations.weight_norm(trt.nn.Linear(3, 2))
+        >>> trt.nn.utils.parametrize.is_parametrized(linear, "weight")
+        True
+    """
     parametrizations = getattr(module, "parametrizations", None)
     if not isinstance(parametrizations, ModuleDict):
         return False
@@ -236,6 +271,18 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
     """Make the tensor an ordinary parameter or buffer again, with its present value, or (not leave_parametrized) with that of the original.
 
     ValueError when it is not parametrized, or when there are several originals and leave_parametrized is false. Returns the module.
+
+    Parameters:
+        module (Module): the layer
+        tensor_name (str): the name of its parameter
+        leave_parametrized (bool, default True): whether the parameter keeps its present value, not the stored one
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> linear = trt.nn.utils.parametrizations.weight_norm(trt.nn.Linear(3, 2))
+        >>> linear = trt.nn.utils.parametrize.remove_parametrizations(linear, "weight")
+        >>> trt.nn.utils.parametrize.is_parametrized(linear)
+        False
     """
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
@@ -260,12 +307,35 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
 
 
 def type_before_parametrizations(module: Module) -> type:
-    """The class that the module had before tensors of it were parametrized."""
+    """The class that the module had before tensors of it were parametrized.
+
+    Parameters:
+        module (Module): the layer
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> linear = trt.nn.utils.parametrizations.weight_norm(trt.nn.Linear(3, 2))
+        >>> trt.nn.utils.parametrize.type_before_parametrizations(linear) is trt.nn.Linear
+        True
+    """
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
 
 
 def transfer_parametrizations_and_params(from_module: Module, to_module: Module, tensor_name: str | None = None) -> Module:
-    """Register the parametrizations of `from_module` (of one tensor, or of all) on `to_module`, with copies of the originals. Returns `to_module`."""
+    """Register the parametrizations of `from_module` (of one tensor, or of all) on `to_module`, with copies of the originals. Returns `to_module`.
+
+    Parameters:
+        from_module (Module): the layer that has them
+        to_module (Module): the layer that gets them
+        tensor_name (str or None, default None): the name of a parameter; None is all
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> linear = trt.nn.utils.parametrizations.weight_norm(trt.nn.Linear(3, 2))
+        >>> other = trt.nn.utils.parametrize.transfer_parametrizations_and_params(linear, trt.nn.Linear(3, 2))
+        >>> trt.equal(other.weight, linear.weight)
+        True
+    """
     if not is_parametrized(from_module):
         return to_module
     names = list(from_module.parametrizations) if tensor_name is None else [tensor_name]

@@ -287,31 +287,95 @@ class CustomFromMask(BasePruningMethod):
 
 
 def identity(module: Any, name: str) -> Any:
-    """Make mask and hook for a parameter without pruning anything. Returns the module."""
+    """Make mask and hook for a parameter without pruning anything. Returns the module.
+
+    Parameters:
+        module (Module): the layer
+        name (str): the name of its parameter
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> linear = trt.nn.utils.prune.identity(trt.nn.Linear(2, 1), "weight")
+        >>> linear.weight_mask
+        tensor([[1., 1.]])
+    """
     Identity.apply(module, name)
     return module
 
 
 def random_unstructured(module: Any, name: str, amount: Any) -> Any:
-    """Prune `amount` entries (int), or that part of them (float), at random. Returns the module."""
+    """Prune `amount` entries (int), or that part of them (float), at random. Returns the module.
+
+    Parameters:
+        module (Module): the layer
+        name (str): the name of its parameter
+        amount (int or float): how many, or which part of all
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> linear = trt.nn.utils.prune.random_unstructured(trt.nn.Linear(4, 1), "weight", amount=3)
+        >>> (linear.weight == 0).sum()
+        tensor(3)
+    """
     RandomUnstructured.apply(module, name, amount)
     return module
 
 
 def l1_unstructured(module: Any, name: str, amount: Any, importance_scores: Any = None) -> Any:
-    """Prune the `amount` entries (int, or a part as float) of smallest absolute value or score. Returns the module."""
+    """Prune the `amount` entries (int, or a part as float) of smallest absolute value or score. Returns the module.
+
+    Parameters:
+        module (Module): the layer
+        name (str): the name of its parameter
+        amount (int or float): how many, or which part of all
+        importance_scores (Tensor or None, default None): what counts as the size of each entry; None is the parameter
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> linear = trt.nn.utils.prune.l1_unstructured(trt.nn.Linear(4, 1), "weight", amount=3)
+        >>> (linear.weight == 0).sum()
+        tensor(3)
+    """
     L1Unstructured.apply(module, name, amount=amount, importance_scores=importance_scores)
     return module
 
 
 def random_structured(module: Any, name: str, amount: Any, dim: int) -> Any:
-    """Prune `amount` slices (int, or a part as float) along dim at random. Returns the module."""
+    """Prune `amount` slices (int, or a part as float) along dim at random. Returns the module.
+
+    Parameters:
+        module (Module): the layer
+        name (str): the name of its parameter
+        amount (int or float): how many, or which part of all
+        dim (int or None): the dimension
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> linear = trt.nn.utils.prune.random_structured(trt.nn.Linear(4, 2), "weight", amount=1, dim=0)
+        >>> (linear.weight == 0).sum()
+        tensor(4)
+    """
     RandomStructured.apply(module, name, amount, dim)
     return module
 
 
 def ln_structured(module: Any, name: str, amount: Any, n: Any, dim: int, importance_scores: Any = None) -> Any:
-    """Prune the `amount` slices (int, or a part as float) along dim with the smallest n-norm. Returns the module."""
+    """Prune the `amount` slices (int, or a part as float) along dim with the smallest n-norm. Returns the module.
+
+    Parameters:
+        module (Module): the layer
+        name (str): the name of its parameter
+        amount (int or float): how many, or which part of all
+        n (number): the exponent of the norm
+        dim (int or None): the dimension
+        importance_scores (Tensor or None, default None): what counts as the size of each entry; None is the parameter
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> linear = trt.nn.utils.prune.ln_structured(trt.nn.Linear(4, 2), "weight", amount=1, n=2, dim=0)
+        >>> (linear.weight == 0).sum()
+        tensor(4)
+    """
     LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
     return module
 
@@ -320,6 +384,20 @@ def global_unstructured(parameters: Any, pruning_method: Any, importance_scores:
     """Prune several parameters [(module, name), ...] as if they were one, by an unstructured method with keywords `kwargs`.
 
     importance_scores: {(module, name): scores} for some or all.
+
+    Parameters:
+        parameters (iterable): pairs of a module and the name of its parameter
+        pruning_method (type): such as L1Unstructured
+        importance_scores (dict or None, default None): what counts as the size of each entry, by pair
+        **kwargs: what the method takes, such as amount
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> layers = [trt.nn.Linear(2, 2), trt.nn.Linear(2, 2)]
+        >>> prune = trt.nn.utils.prune
+        >>> prune.global_unstructured([(m, "weight") for m in layers], prune.L1Unstructured, amount=4)
+        >>> sum((m.weight == 0).sum() for m in layers)
+        tensor(4)
     """
     if not isinstance(parameters, Iterable):
         raise TypeError("global_unstructured(): parameters is not an Iterable")
@@ -346,13 +424,37 @@ def global_unstructured(parameters: Any, pruning_method: Any, importance_scores:
 
 
 def custom_from_mask(module: Any, name: str, mask: Any) -> Any:
-    """Prune a parameter where the mask, of its shape, is 0. Returns the module."""
+    """Prune a parameter where the mask, of its shape, is 0. Returns the module.
+
+    Parameters:
+        module (Module): the layer
+        name (str): the name of its parameter
+        mask (Tensor): the mask, of the parameter's shape; 0 prunes
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> linear = trt.nn.utils.prune.custom_from_mask(trt.nn.Linear(2, 1), "weight", trt.tensor([[1, 0]]))
+        >>> linear.weight[0, 1] == 0
+        tensor(True)
+    """
     CustomFromMask.apply(module, name, mask)
     return module
 
 
 def remove(module: Any, name: str) -> Any:
-    """Make a pruned parameter an ordinary one with its pruned values. ValueError when it is not pruned. Returns the module."""
+    """Make a pruned parameter an ordinary one with its pruned values. ValueError when it is not pruned. Returns the module.
+
+    Parameters:
+        module (Module): the layer
+        name (str): the name of its parameter
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> linear = trt.nn.utils.prune.l1_unstructured(trt.nn.Linear(4, 1), "weight", amount=3)
+        >>> linear = trt.nn.utils.prune.remove(linear, "weight")
+        >>> list(linear.state_dict())
+        ['bias', 'weight']
+    """
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, BasePruningMethod) and hook._tensor_name == name:
             hook.remove(module)
@@ -362,7 +464,16 @@ def remove(module: Any, name: str) -> Any:
 
 
 def is_pruned(module: Any) -> bool:
-    """Whether a parameter of the module or of one below it is pruned."""
+    """Whether a parameter of the module or of one below it is pruned.
+
+    Parameters:
+        module (Module): the layer
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.nn.utils.prune.is_pruned(trt.nn.Linear(2, 1))
+        False
+    """
     return any(isinstance(hook, BasePruningMethod) for _, below in module.named_modules() for hook in below._forward_pre_hooks.values())
 
 

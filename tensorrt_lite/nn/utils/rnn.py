@@ -11,7 +11,20 @@ import tensorrt_lite as trt
 def pad_sequence(
     sequences: Any, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
 ) -> Any:
-    """Sequences (L_i, *) stacked to (max L, N, *), or (N, max L, *) with batch_first, filled with padding_value."""
+    """Sequences (L_i, *) stacked to (max L, N, *), or (N, max L, *) with batch_first, filled with padding_value.
+
+    Parameters:
+        sequences (list of Tensors): the sequences, each (L, *)
+        batch_first (bool, default False): whether the batch is the first dimension, not the second
+        padding_value (float, default 0.0): the number behind shorter sequences
+        padding_side (str, default 'right'): 'right' or 'left'
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.nn.utils.rnn.pad_sequence([trt.tensor([1, 2]), trt.tensor([3])], batch_first=True)
+        tensor([[1, 2],
+                [3, 0]])
+    """
     if padding_side not in ("left", "right"):
         raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
     if isinstance(sequences, trt.Tensor):
@@ -37,7 +50,19 @@ def pad_sequence(
 
 
 def unpad_sequence(padded_sequences: Any, lengths: Any, batch_first: bool = False) -> list[Any]:
-    """The sequences of a padded batch, cut to `lengths`: undoes pad_sequence."""
+    """The sequences of a padded batch, cut to `lengths`: undoes pad_sequence.
+
+    Parameters:
+        padded_sequences (Tensor): padded sequences, (L, N, *), or (N, L, *) with batch_first
+        lengths (Tensor or list of ints): the length of each sequence
+        batch_first (bool, default False): whether the batch is the first dimension, not the second
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> x = trt.tensor([[1, 2], [3, 0]])
+        >>> trt.nn.utils.rnn.unpad_sequence(x, trt.tensor([2, 1]), batch_first=True)
+        [tensor([1, 2]), tensor([3])]
+    """
     if not batch_first:
         padded_sequences = padded_sequences.transpose(0, 1)
     return [sequence[: int(length)] for sequence, length in zip(padded_sequences.unbind(0), lengths, strict=True)]
@@ -134,7 +159,16 @@ class PackedSequence(namedtuple("PackedSequence", ["data", "batch_sizes", "sorte
 
 
 def invert_permutation(permutation: Any) -> Any:
-    """The permutation that undoes `permutation`; None stays None."""
+    """The permutation that undoes `permutation`; None stays None.
+
+    Parameters:
+        permutation (Tensor or None): the permutation
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.nn.utils.rnn.invert_permutation(trt.tensor([2, 0, 1]))
+        tensor([1, 2, 0])
+    """
     if permutation is None:
         return None
     order = trt.arange(permutation.numel(), device=permutation.device)
@@ -144,7 +178,20 @@ def invert_permutation(permutation: Any) -> Any:
 def pack_padded_sequence(
     input: Any, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True
 ) -> PackedSequence:
-    """Packs a padded batch (L, N, *) whose sequences have `lengths`; unsorted batches need enforce_sorted=False."""
+    """Packs a padded batch (L, N, *) whose sequences have `lengths`; unsorted batches need enforce_sorted=False.
+
+    Parameters:
+        input (Tensor): padded sequences, (L, N, *), or (N, L, *) with batch_first
+        lengths (Tensor or list of ints): the length of each sequence
+        batch_first (bool, default False): whether the batch is the first dimension, not the second
+        enforce_sorted (bool, default True): whether sequences must come in the order of falling length
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> x = trt.tensor([[1, 2], [3, 0]])
+        >>> trt.nn.utils.rnn.pack_padded_sequence(x, [2, 1], batch_first=True).data
+        tensor([1, 3, 2])
+    """
     if not isinstance(lengths, trt.Tensor):
         lengths = trt.tensor(lengths, dtype=trt.int64)
     if input.numel() == 0 and lengths.numel() == 0:
@@ -193,7 +240,21 @@ def _batch_sizes(lengths: list[int]) -> list[int]:
 def pad_packed_sequence(
     sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
 ) -> tuple[Any, Any]:
-    """The padded batch (L, N, *) and the lengths (N) of a packed sequence, in the caller's order."""
+    """The padded batch (L, N, *) and the lengths (N) of a packed sequence, in the caller's order.
+
+    Parameters:
+        sequence (PackedSequence): the packed sequences
+        batch_first (bool, default False): whether the batch is the first dimension, not the second
+        padding_value (float, default 0.0): the number behind shorter sequences
+        total_length (int or None, default None): the length of the result; None is that of the longest
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> packed = trt.nn.utils.rnn.pack_sequence([trt.tensor([1, 2]), trt.tensor([3])])
+        >>> trt.nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
+        (tensor([[1, 2],
+                [3, 0]]), tensor([2, 1]))
+    """
     sizes = [int(size) for size in sequence.batch_sizes.tolist()]
     steps = len(sizes)
     if total_length is not None:
@@ -214,13 +275,33 @@ def pad_packed_sequence(
 
 
 def pack_sequence(sequences: Any, enforce_sorted: bool = True) -> PackedSequence:
-    """Packs sequences (L_i, *)."""
+    """Packs sequences (L_i, *).
+
+    Parameters:
+        sequences (list of Tensors): the sequences, each (L, *)
+        enforce_sorted (bool, default True): whether sequences must come in the order of falling length
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.nn.utils.rnn.pack_sequence([trt.tensor([1, 2]), trt.tensor([3])]).batch_sizes
+        tensor([2, 1])
+    """
     lengths = trt.tensor([sequence.size(0) for sequence in sequences])
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 
 
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Any]:
-    """The sequences of a packed sequence, in the caller's order: undoes pack_sequence."""
+    """The sequences of a packed sequence, in the caller's order: undoes pack_sequence.
+
+    Parameters:
+        packed_sequences (PackedSequence): the packed sequences
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> packed = trt.nn.utils.rnn.pack_sequence([trt.tensor([1, 2]), trt.tensor([3])])
+        >>> trt.nn.utils.rnn.unpack_sequence(packed)
+        [tensor([1, 2]), tensor([3])]
+    """
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)
 

@@ -135,7 +135,21 @@ class SpectralNormLoadStateDictPreHook:
 
 
 def spectral_norm(module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None) -> Module:
-    """Divide a weight by its largest singular value, estimated by n_power_iterations steps of the power method in each training pass. Returns the module."""
+    """Divide a weight by its largest singular value, estimated by n_power_iterations steps of the power method in each training pass. Returns the module.
+
+    Parameters:
+        module (Module): the layer
+        name (str, default 'weight'): the name of its parameter
+        n_power_iterations (int, default 1): how many iterations approach the largest singular value each time
+        eps (float, default 1e-12): added for stability
+        dim (int or None, default None): the dimension of the outputs; None is that of the layer's kind
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> linear = trt.nn.utils.spectral_norm(trt.nn.Linear(3, 2))
+        >>> linear(trt.ones(1, 3)).shape
+        torch.Size([1, 2])
+    """
     if dim is None:
         dim = 1 if isinstance(module, (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)) else 0
     SpectralNorm.apply(module, name, n_power_iterations, dim, eps)
@@ -143,7 +157,18 @@ def spectral_norm(module: Module, name: str = "weight", n_power_iterations: int 
 
 
 def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
-    """Take the hook away; the weight keeps its value. ValueError when there is none."""
+    """Take the hook away; the weight keeps its value. ValueError when there is none.
+
+    Parameters:
+        module (Module): the layer
+        name (str, default 'weight'): the name of its parameter
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> linear = trt.nn.utils.remove_spectral_norm(trt.nn.utils.spectral_norm(trt.nn.Linear(3, 2)))
+        >>> linear
+        Linear(in_features=3, out_features=2, bias=True)
+    """
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, SpectralNorm) and hook.name == name:
             hook.remove(module)

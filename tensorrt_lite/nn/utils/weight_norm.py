@@ -56,14 +56,37 @@ class WeightNorm:
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
-    """Split a weight into magnitude <name>_g (one per index of dim, or one for dim=None) and direction <name>_v. Deprecated: `parametrizations.weight_norm`."""
+    """Split a weight into magnitude <name>_g (one per index of dim, or one for dim=None) and direction <name>_v. Deprecated: `parametrizations.weight_norm`.
+
+    Parameters:
+        module (Module): the layer
+        name (str, default 'weight'): the name of its parameter
+        dim (int or None, default 0): the dimension whose slices have a norm each; None is one norm for all
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> linear = trt.nn.utils.parametrizations.weight_norm(trt.nn.Linear(3, 2))
+        >>> linear.weight.shape
+        torch.Size([2, 3])
+    """
     warnings.warn("`torch.nn.utils.weight_norm` is deprecated in favor of `torch.nn.utils.parametrizations.weight_norm`.", FutureWarning, stacklevel=2)
     WeightNorm.apply(module, name, dim)
     return module
 
 
 def remove_weight_norm(module: Module, name: str = "weight") -> Module:
-    """Take the hook away; the weight keeps its value. ValueError when there is none."""
+    """Take the hook away; the weight keeps its value. ValueError when there is none.
+
+    Parameters:
+        module (Module): the layer
+        name (str, default 'weight'): the name of its parameter
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> linear = trt.nn.utils.remove_weight_norm(trt.nn.utils.weight_norm(trt.nn.Linear(3, 2)))
+        >>> linear
+        Linear(in_features=3, out_features=2, bias=True)
+    """
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, WeightNorm) and hook.name == name:
             hook.remove(module)
