@@ -2,8 +2,8 @@
 
 Shared memory is a nameless file of the system (memfd), handed on as a descriptor, or under the strategy "file_system" a file in
 /dev/shm, handed on as its name. The nameless one is gone with the last process that has it, however that ends. The named one begins with a
-count of the mappings and messages that refer to it; who takes it to 0 removes the file, and for processes that were killed multiprocessing's
-resource tracker does. All pages are there before the memory is used: where the system has none left, sharing raises, and no later write faults.
+count of the mappings and messages that refer to it, and a mark, without which no file is counted or removed; who takes the count to 0 removes the
+file, and for processes that were killed multiprocessing's resource tracker does. All pages are there before the memory is used: where the system has none left, sharing raises, and no later write faults.
 """
 cimport cython
 from libc.stdint cimport INT64_MAX, int64_t
@@ -71,6 +71,25 @@ cdef extern from *:
       return p == MAP_FAILED ? NULL : (char*)p;
     }
 
+    /* Behind the count and the tracker: says that a file is ours. */
+    #define TRT_MARK INT64_C(0x5f4d48535f545254)
+
+    static int trt_is_marked(int fd) {
+      int64_t head[3];
+      return pread(fd, head, sizeof head, 0) == sizeof head && head[2] == TRT_MARK;
+    }
+
+    static int64_t trt_inode(int fd) {
+      struct stat s;
+      return fstat(fd, &s) || !S_ISREG(s.st_mode) ? -1 : (int64_t)s.st_ino;
+    }
+
+    /* Whether the path was removed: not where another file has taken it. */
+    static int trt_unlink_inode(const char* path, int64_t inode) {
+      struct stat s;
+      return lstat(path, &s) == 0 && (int64_t)s.st_ino == inode && unlink(path) == 0;
+    }
+
     static int64_t trt_count(char* base, int by) { return __atomic_add_fetch((int64_t*)base, by, __ATOMIC_ACQ_REL); }
     """
     enum:
@@ -85,9 +104,12 @@ cdef extern from *:
         MAP_ANONYMOUS
     char* trt_map(int fd, int64_t n, int flags) nogil
     int64_t trt_count(char* base, int by) nogil
+    int64_t trt_inode(int fd) nogil
+    int trt_unlink_inode(const char* path, int64_t inode) nogil
+    const int64_t TRT_MARK
+    int trt_is_marked(int fd) nogil
     int munmap(void* p, size_t n) nogil
     int close(int fd) nogil
-    int unlink(const char* path) nogil
     int errno
 
 STRATEGIES = frozenset(("file_descriptor", "file_system"))
@@ -130,6 +152,7 @@ cdef class MappedMemory:
     cdef readonly object filename              # of a file that the program has named
     cdef readonly bytes name
     cdef bint copied                           # of a file whose mapping is this process's own
+    cdef int64_t inode                         # of the named file
     cdef int process                           # whose mapping the count knows: a forked child has it uncounted
     cdef object __weakref__
 
@@ -145,7 +168,14 @@ cdef class MappedMemory:
 
 
 cdef str path_of(bytes name):
-    return "/dev/shm" + name.decode()
+    """The file of a name, which is one of /dev/shm itself: names come with messages. RuntimeError for others."""
+    if len(name) < 2 or name[:1] != b"/" or b"/" in name[1:] or b"\0" in name or name in (b"/.", b"/.."):
+        raise RuntimeError(f"unable to open shared memory object <{name.decode(errors='replace')}> in read-write mode: Invalid argument (22); it must be '/' and a name")
+    return "/dev/shm" + name.decode(errors="surrogateescape")
+
+
+cdef inline bint is_marked(MappedMemory m) noexcept:
+    return (<int64_t*>m.base)[2] == TRT_MARK
 
 
 cdef int64_t tracker_identity() except? -1:
@@ -160,10 +190,10 @@ cdef void end_reference(MappedMemory m) noexcept:
     if m.name is None or m.base == NULL or m.process != getpid():
         return
     m.process = 0
-    if trt_count(m.base, -1) > 0:
+    if not is_marked(m) or trt_count(m.base, -1) > 0:
         return
-    path = path_of(m.name).encode()
-    if unlink(<const char*>path) == 0:
+    path = path_of(m.name).encode(errors="surrogateescape")
+    if trt_unlink_inode(<const char*>path, m.inode):
         try:
             if (<int64_t*>m.base)[1] == tracker_identity():
                 from multiprocessing import resource_tracker
@@ -234,6 +264,8 @@ cdef MappedMemory new_memory(int64_t nbytes, bint named):
     resource_tracker.register(name, "shared_memory")
     m = map_descriptor(descriptor, size, MAP_SHARED | MAP_POPULATE, "shared memory")
     (<int64_t*>m.base)[1] = tracker_identity()
+    (<int64_t*>m.base)[2] = TRT_MARK
+    m.inode = trt_inode(m.descriptor)
     count_mapping(m, name.encode())
     forget_descriptor(m)
     return m
@@ -368,11 +400,16 @@ def from_name(bytes name not None, int64_t nbytes):
     import os
     cdef MappedMemory m
     check_size(nbytes)
+    cdef str path = path_of(name), shown = name.decode(errors="replace")
     try:
-        descriptor = os.open(path_of(name), os.O_RDWR | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
-        raise RuntimeError(f"unable to open shared memory object <{name.decode()}> in read-write mode: {error.strerror} ({error.errno})") from None
+        raise RuntimeError(f"unable to open shared memory object <{shown}> in read-write mode: {error.strerror} ({error.errno})") from None
+    if trt_inode(descriptor) < 0 or not trt_is_marked(descriptor):
+        os.close(descriptor)
+        raise RuntimeError(f"unable to open shared memory object <{shown}>: the file is not one that this package has made")
     m = map_descriptor(descriptor, max(nbytes, 1) + TRT_COUNT_BYTES, MAP_SHARED | MAP_POPULATE, "shared memory")
+    m.inode = trt_inode(m.descriptor)
     count_mapping(m, name)
     forget_descriptor(m)
     return storage_of(m, nbytes)

@@ -87,9 +87,11 @@ cdef class Storage:
             self.block = NULL
 
     @staticmethod
-    def from_file(filename, bint shared=False, int64_t nbytes=0):
+    def from_file(filename, bint shared=False, nbytes=0):
         """The first bytes of a file, mapped. shared: writes go to the file, which is made and grown where it has fewer; else they stay in this process,
         and a file that has fewer is a RuntimeError."""
+        if nbytes >= 1 << 63:
+            raise RuntimeError(f"unable to mmap {nbytes} bytes from file <{filename}>: no file has as many")
         return mapped().map_file(filename, shared, nbytes)
 
     @staticmethod
