@@ -11,7 +11,7 @@
 #include "kernel_base.h"
 #include "pool_tables.h"
 
-enum { POOL_BLOCK = 512, POOL_PIXELS = 16 /* collected before they are added */ };
+enum { POOL_BLOCK = 512, POOL_PIXELS = 16 /* collected before they are added */, POOL_TAPS = 32 /* of a window that is not clamped */ };
 enum { POOL_FEW = 8, POOL_PLANE = 1 << 16 /* outputs of a row, and pixels, of planes that are taken several at a time */ };
 enum { POOL_QUOTIENTS = 4096, POOL_LANES = 4 /* kept for the windows over a pixel, and fewest channels at a time */ };
 
@@ -27,6 +27,17 @@ KERNEL_INLINE void valid_outputs(int64_t offset, int64_t stride, int64_t size, i
 KERNEL_INLINE int64_t first_valid(int64_t start, int64_t dilation) {
     return start >= 0 ? start : start + ceil_div(-start, dilation) * dilation;
 }
+
+/* Taps k in [*lo, *hi) of a long window are all that meet the input for some output: windows begin in [first, last]. Short ones are taken whole. */
+KERNEL_INLINE void window_taps(int64_t first, int64_t last, int64_t size, int64_t dilation, int64_t kernel, int64_t* lo, int64_t* hi) {
+    *lo = 0, *hi = kernel;
+    if (kernel <= POOL_TAPS) return;
+    *lo = max_i64(0, ceil_div(-last, dilation));
+    *hi = min_i64(kernel, ceil_div(size - first, dilation));
+}
+
+/* Outputs of a row that are taken together. Where steps are longer than the input there are two or three, whose windows have no taps in common. */
+KERNEL_INLINE int64_t pool_block(const pool_call* s) { return s->stride_w > s->in_w ? 1 : POOL_BLOCK; }
 
 /* Divisor of the average over the window of output (oh, ow). */
 KERNEL_INLINE int64_t pool_divisor(const pool_call* s, int64_t oh, int64_t ow) {
@@ -48,8 +59,8 @@ KERNEL_INLINE int pool_is_small(const pool_call* s) {
 typedef struct {
     int64_t last, first;
 } pool_cover;
-KERNEL_INLINE void cover_position(pool_cover* c, int64_t at, int64_t kernel, int64_t stride) {
-    while ((c->last + 1) * stride <= at) c->last++;
+KERNEL_INLINE void cover_position(pool_cover* c, int64_t at, int64_t kernel, int64_t stride, int64_t outputs) {
+    while (c->last + 1 < outputs && (c->last + 1) * stride <= at) c->last++;
     while (c->first * stride + kernel <= at) c->first++;
 }
 
@@ -105,11 +116,15 @@ KERNEL_INLINE void cover_position(pool_cover* c, int64_t at, int64_t kernel, int
         }                                                                                           \
         C best_[POOL_BLOCK];                                                                        \
         I index_[POOL_BLOCK];                                                                       \
+        const int64_t block = pool_block(s);                                                        \
+        int64_t kh0, kh1, kw0, kw1;                                                                 \
         for (int64_t item = items_begin; item < items_end; item++) {                                \
             const T* plane = (const T*)in + item * s->in_h * s->in_w;                               \
             for (int64_t oh = 0; oh < s->out_h; oh++)                                               \
-                for (int64_t o0 = 0; o0 < s->out_w; o0 += POOL_BLOCK) {                             \
-                    int64_t end = min_i64(o0 + POOL_BLOCK, s->out_w), h0 = oh * s->stride_h - s->pad_h; \
+                for (int64_t o0 = 0; o0 < s->out_w; o0 += block) {                                  \
+                    int64_t end = min_i64(o0 + block, s->out_w), h0 = oh * s->stride_h - s->pad_h;  \
+                    window_taps(h0, h0, s->in_h, s->dilation_h, s->kernel_h, &kh0, &kh1);           \
+                    window_taps(o0 * s->stride_w - s->pad_w, (end - 1) * s->stride_w - s->pad_w, s->in_w, s->dilation_w, s->kernel_w, &kw0, &kw1); \
                     C* best = best_ - o0;                                                           \
                     I* index = index_ - o0;                                                         \
                     for (int64_t o = o0; o < end; o++) {                                            \
@@ -117,10 +132,10 @@ KERNEL_INLINE void cover_position(pool_cover* c, int64_t at, int64_t kernel, int
                         index[o] = (I)(first_valid(h0, s->dilation_h) * s->in_w +                   \
                                        first_valid(o * s->stride_w - s->pad_w, s->dilation_w));     \
                     }                                                                               \
-                    for (int64_t kh = 0; kh < s->kernel_h; kh++) {                                  \
+                    for (int64_t kh = kh0; kh < kh1; kh++) {                                        \
                         int64_t h = h0 + kh * s->dilation_h;                                        \
                         if (h < 0 || h >= s->in_h) continue;                                        \
-                        for (int64_t kw = 0; kw < s->kernel_w; kw++) {                              \
+                        for (int64_t kw = kw0; kw < kw1; kw++) {                                    \
                             int64_t offset = kw * s->dilation_w - s->pad_w, lo = o0, hi = end;      \
                             int64_t base = h * s->in_w + offset;                                    \
                             valid_outputs(offset, s->stride_w, s->in_w, &lo, &hi);                  \
@@ -141,17 +156,19 @@ KERNEL_INLINE void cover_position(pool_cover* c, int64_t at, int64_t kernel, int
                                      int64_t items_begin, int64_t items_end) {                      \
         C best[POOL_BLOCK];                                                                         \
         I index[POOL_BLOCK];                                                                        \
-        int64_t channels = s->channels;                                                             \
+        int64_t channels = s->channels, kh0, kh1, kw0, kw1;                                         \
         for (int64_t item = items_begin; item < items_end; item++) {                                \
             const T* image = (const T*)in + item / s->out_h * s->in_h * s->in_w * channels;         \
             int64_t h0 = item % s->out_h * s->stride_h - s->pad_h;                                  \
+            window_taps(h0, h0, s->in_h, s->dilation_h, s->kernel_h, &kh0, &kh1);                   \
             for (int64_t ow = 0; ow < s->out_w; ow++)                                               \
                 for (int64_t c0 = 0; c0 < channels; c0 += POOL_BLOCK) {                             \
                     int64_t m = min_i64(POOL_BLOCK, channels - c0), w0 = ow * s->stride_w - s->pad_w; \
+                    window_taps(w0, w0, s->in_w, s->dilation_w, s->kernel_w, &kw0, &kw1);           \
                     I first = (I)(first_valid(h0, s->dilation_h) * s->in_w + first_valid(w0, s->dilation_w)); \
                     for (int64_t c = 0; c < m; c++) best[c] = LOWEST, index[c] = first;             \
-                    for (int64_t kh = 0; kh < s->kernel_h; kh++)                                    \
-                        for (int64_t kw = 0; kw < s->kernel_w; kw++) {                              \
+                    for (int64_t kh = kh0; kh < kh1; kh++)                                          \
+                        for (int64_t kw = kw0; kw < kw1; kw++) {                                    \
                             int64_t h = h0 + kh * s->dilation_h, w = w0 + kw * s->dilation_w;       \
                             if (h < 0 || h >= s->in_h || w < 0 || w >= s->in_w) continue;           \
                             const T* x = image + (h * s->in_w + w) * channels + c0;                 \
@@ -236,17 +253,21 @@ KERNEL_INLINE void cover_position(pool_cover* c, int64_t at, int64_t kernel, int
     KERNEL_FN void avg_pool_planes_##T(const char* in, char* out, const pool_call* s, int64_t items_begin, \
                                        int64_t items_end) {                                         \
         C sum_[POOL_BLOCK];                                                                         \
+        const int64_t block = pool_block(s);                                                        \
+        int64_t kh0, kh1, kw0, kw1;                                                                 \
         for (int64_t item = items_begin; item < items_end; item++) {                                \
             const T* plane = (const T*)in + item * s->in_h * s->in_w;                               \
             for (int64_t oh = 0; oh < s->out_h; oh++)                                               \
-                for (int64_t o0 = 0; o0 < s->out_w; o0 += POOL_BLOCK) {                             \
-                    int64_t end = min_i64(o0 + POOL_BLOCK, s->out_w);                               \
+                for (int64_t o0 = 0; o0 < s->out_w; o0 += block) {                                  \
+                    int64_t end = min_i64(o0 + block, s->out_w), h0 = oh * s->stride_h - s->pad_h;  \
                     C* sum = sum_ - o0;                                                             \
+                    window_taps(h0, h0, s->in_h, 1, s->kernel_h, &kh0, &kh1);                       \
+                    window_taps(o0 * s->stride_w - s->pad_w, (end - 1) * s->stride_w - s->pad_w, s->in_w, 1, s->kernel_w, &kw0, &kw1); \
                     for (int64_t o = o0; o < end; o++) sum[o] = 0;                                  \
-                    for (int64_t kh = 0; kh < s->kernel_h; kh++) {                                  \
-                        int64_t h = oh * s->stride_h - s->pad_h + kh;                               \
+                    for (int64_t kh = kh0; kh < kh1; kh++) {                                        \
+                        int64_t h = h0 + kh;                                                        \
                         if (h < 0 || h >= s->in_h) continue;                                        \
-                        for (int64_t kw = 0; kw < s->kernel_w; kw++) {                              \
+                        for (int64_t kw = kw0; kw < kw1; kw++) {                                    \
                             int64_t offset = kw - s->pad_w, lo = o0, hi = end;                      \
                             const T* row = plane + h * s->in_w;                                     \
                             valid_outputs(offset, s->stride_w, s->in_w, &lo, &hi);                  \
@@ -292,19 +313,21 @@ KERNEL_INLINE void cover_position(pool_cover* c, int64_t at, int64_t kernel, int
     KERNEL_FN void avg_pool_backward_planes_##T(const char* grad, char* grad_in, const pool_call* s, \
                                                 int64_t items_begin, int64_t items_end) {           \
         C sum[POOL_BLOCK], part[POOL_BLOCK];                                                        \
+        const int64_t block = pool_block(s);                                                        \
+        int64_t kw0, kw1;                                                                           \
         for (int64_t item = items_begin; item < items_end; item++)                                  \
             for (int64_t h = 0; h < s->in_h; h++)                                                   \
                 for (int64_t w0 = 0; w0 < s->in_w; w0 += POOL_BLOCK) {                              \
                     int64_t m = min_i64(POOL_BLOCK, s->in_w - w0);                                  \
                     for (int64_t i = 0; i < m; i++) sum[i] = 0;                                     \
-                    for (int64_t kh = 0; kh < s->kernel_h; kh++) {                                  \
-                        int64_t top = h + s->pad_h - kh, oh = top / s->stride_h;                    \
-                        if (top < 0 || top % s->stride_h || oh >= s->out_h) continue;               \
+                    const int64_t bottom = h + s->pad_h, last = min_i64(bottom / s->stride_h, s->out_h - 1); \
+                    for (int64_t oh = last; oh >= 0 && bottom - oh * s->stride_h < s->kernel_h; oh--) { \
                         const T* g = (const T*)grad + (item * s->out_h + oh) * s->out_w;            \
-                        for (int64_t o0 = 0; o0 < s->out_w; o0 += POOL_BLOCK) {                     \
-                            int64_t end = min_i64(o0 + POOL_BLOCK, s->out_w);                       \
+                        for (int64_t o0 = 0; o0 < s->out_w; o0 += block) {                          \
+                            int64_t end = min_i64(o0 + block, s->out_w), start = s->pad_w + w0;     \
+                            window_taps(o0 * s->stride_w - start, (end - 1) * s->stride_w - start, m, 1, s->kernel_w, &kw0, &kw1); \
                             for (int64_t o = o0; o < end; o++) part[o - o0] = LOAD(g[o]) / (C)pool_divisor(s, oh, o); \
-                            for (int64_t kw = 0; kw < s->kernel_w; kw++) {                          \
+                            for (int64_t kw = kw0; kw < kw1; kw++) {                                \
                                 int64_t offset = kw - s->pad_w - w0, lo = o0, hi = end, stride = s->stride_w; \
                                 valid_outputs(offset, stride, m, &lo, &hi);                         \
                                 VECTORIZE for (int64_t o = lo; o < hi; o++) sum[o * stride + offset] += part[o - o0]; \
@@ -326,12 +349,10 @@ KERNEL_INLINE void cover_position(pool_cover* c, int64_t at, int64_t kernel, int
                 for (int64_t c0 = 0; c0 < channels; c0 += POOL_BLOCK) {                             \
                     int64_t m = min_i64(POOL_BLOCK, channels - c0);                                 \
                     for (int64_t c = 0; c < m; c++) sum[c] = 0;                                     \
-                    for (int64_t kh = 0; kh < s->kernel_h; kh++)                                    \
-                        for (int64_t kw = 0; kw < s->kernel_w; kw++) {                              \
-                            int64_t top = h + s->pad_h - kh, left = w + s->pad_w - kw;              \
-                            int64_t oh = top / s->stride_h, ow = left / s->stride_w;                \
-                            if (top < 0 || left < 0 || top % s->stride_h || left % s->stride_w) continue; \
-                            if (oh >= s->out_h || ow >= s->out_w) continue;                         \
+                    const int64_t bottom = h + s->pad_h, right = w + s->pad_w;                      \
+                    const int64_t oh_last = min_i64(bottom / s->stride_h, s->out_h - 1), ow_last = min_i64(right / s->stride_w, s->out_w - 1); \
+                    for (int64_t oh = oh_last; oh >= 0 && bottom - oh * s->stride_h < s->kernel_h; oh--) \
+                        for (int64_t ow = ow_last; ow >= 0 && right - ow * s->stride_w < s->kernel_w; ow--) { \
                             const T* g = (const T*)grad + ((sample * s->out_h + oh) * s->out_w + ow) * channels + c0; \
                             C divisor = (C)pool_divisor(s, oh, ow);                                 \
                             VECTORIZE for (int64_t c = 0; c < m; c++) sum[c] += LOAD(g[c]) / divisor; \
@@ -357,13 +378,13 @@ KERNEL_INLINE void cover_position(pool_cover* c, int64_t at, int64_t kernel, int
         for (int64_t item = items_begin; item < items_end; item++) {                                \
             int64_t sample = item / s->in_h;                                                        \
             pool_cover rows = {-1, 0};                                                              \
-            cover_position(&rows, item % s->in_h + s->pad_h, s->kernel_h, s->stride_h);             \
+            cover_position(&rows, item % s->in_h + s->pad_h, s->kernel_h, s->stride_h, s->out_h);   \
             int64_t oh_last = min_i64(rows.last, s->out_h - 1);                                     \
             for (int64_t c0 = 0; c0 < channels; c0 += block) {                                      \
                 int64_t m = min_i64(block, channels - c0), next = 0;                                \
                 pool_cover columns = {-1, 0};                                                       \
                 for (int64_t w = 0; w < s->in_w; w++) {                                             \
-                    cover_position(&columns, w + s->pad_w, s->kernel_w, s->stride_w);               \
+                    cover_position(&columns, w + s->pad_w, s->kernel_w, s->stride_w, s->out_w);     \
                     int64_t ow_last = min_i64(columns.last, s->out_w - 1), n = 0;                   \
                     for (; next <= ow_last; next++)                                                 \
                         for (int64_t oh = oh_last; oh >= rows.first; oh--) {                        \

@@ -78,6 +78,11 @@ cdef void run_average(void* context, int64_t begin, int64_t end) noexcept nogil:
     r.average(r.x, r.y, r.call, begin, end)
 
 
+cdef inline int64_t window_size(const pool_call* call) noexcept:
+    """Elements of the input under a window, at most."""
+    return min(call.kernel_h, call.in_h) * min(call.kernel_w, call.in_w)
+
+
 cdef inline int64_t sample_count(TensorBase x) noexcept:
     return x.sizes[0] if x.ndim == 4 else 1
 
@@ -108,7 +113,7 @@ cdef int pool_max(pool_call* call, TensorBase x, TensorBase y, TensorBase indice
     r.indices = <int64_t*>data_of(indices)
     if call.adaptive:
         return run_held(run_adaptive_max, &r, items, x.numel, x, x)
-    return run_held(run_max, &r, items, y.numel * call.kernel_h * call.kernel_w, x, x)
+    return run_held(run_max, &r, items, y.numel * window_size(call), x, x)
 
 
 cdef int pool_max_backward(pool_call* call, TensorBase grad, TensorBase indices, TensorBase result) except -1:
@@ -134,7 +139,7 @@ cdef int pool_average(pool_call* call, TensorBase x, TensorBase y) except -1:
     r.call = call
     r.x = data_of(x)
     r.y = data_of(y)
-    return run_held(run_average, &r, sample_count(x) * (call.out_h if call.last else call.channels), x.numel if call.adaptive else y.numel * call.kernel_h * call.kernel_w, x, x)
+    return run_held(run_average, &r, sample_count(x) * (call.out_h if call.last else call.channels), x.numel if call.adaptive else y.numel * window_size(call), x, x)
 
 
 cdef int pool_average_backward(pool_call* call, TensorBase grad, TensorBase result) except -1:
@@ -145,7 +150,7 @@ cdef int pool_average_backward(pool_call* call, TensorBase grad, TensorBase resu
     r.x = data_of(grad)
     r.y = data_of(result)
     return run_held(run_average, &r, sample_count(result) * (call.in_h if call.last else call.channels),
-                    result.numel if call.adaptive else result.numel + grad.numel * call.kernel_h * call.kernel_w, grad, grad)
+                    result.numel if call.adaptive else result.numel + grad.numel * window_size(call), grad, grad)
 
 
 set_pool_max(DEV_CPU, pool_max)

@@ -9,12 +9,14 @@ from tensorrt_lite._C.steps.pool cimport fractional_call, pool_call, run_fractio
 
 
 cdef int pool_pair(const Dims* d, int64_t* out, str op, str name) except -1:
+    cdef int i
     if d.n != 1 and d.n != 2:
         raise RuntimeError(f"{op}: {name} must either be a single int, or a tuple of two ints")
     out[0] = d.v[0]
     out[1] = d.v[d.n - 1]
-    if out[0] > (<int64_t>1 << 40) or out[1] > (<int64_t>1 << 40):
-        raise RuntimeError(f"{op}: {name} is too large")
+    for i in range(2):
+        if not -(<int64_t>1 << 31) <= out[i] < <int64_t>1 << 31:
+            raise RuntimeError(f"{op}: {name}={out[i]}: value cannot be converted to type int without overflow")
     return 0
 
 
@@ -126,15 +128,28 @@ cdef TensorBase max_pool_backward(TensorBase grad, TensorBase self, TensorBase i
         return d
     if grad.numel == 0:
         return filled_with_zeros(d)
-    if is_large(grad) or is_large(self):
+    if grad.numel >= 4096 or self.numel >= 4096:
         grad, self, indices = held(grad), held(self), held(indices)
     if window is None:
         adaptive_shape(&call, "adaptive_max_pool2d", self.ndim, self.sizes, grad.sizes[grad.ndim - 2], grad.sizes[grad.ndim - 1])
     else:
         given_window(window, &call, self)
+    if not fits_pool(&call, self, grad) or not same_sizes(grad, indices) or indices.dtype != I64:
+        raise RuntimeError(f"max_pool2d: a gradient of shape {shape_text(grad)} and indices of shape {shape_text(indices)} do not fit an input of shape {shape_text(self)}")
     call.last = computes_last(self, last)
     run_pool_max_backward(d.device_type, &call, dense_in_format(grad, call.last), dense_in_format(indices, call.last), d)
     return d
+
+
+cdef bint fits_pool(const pool_call* call, TensorBase self, TensorBase y) noexcept:
+    """Whether y has the sizes of the call's result."""
+    cdef int i
+    if y.ndim != self.ndim or y.sizes[y.ndim - 2] != call.out_h or y.sizes[y.ndim - 1] != call.out_w:
+        return False
+    for i in range(y.ndim - 2):
+        if y.sizes[i] != self.sizes[i]:
+            return False
+    return True
 
 
 cdef TensorBase filled_with_zeros(TensorBase t):
