@@ -129,7 +129,7 @@ def get_tangent(TensorBase t not None):
 
 
 cdef TensorBase plain_view(TensorBase t):
-    cdef TensorBase view = <TensorBase>_ops.alias(t)
+    cdef TensorBase view = <TensorBase?>_ops.alias(t)
     view.keys &= ~<uint64_t>K_FORWARD_AD
     view.tangent = None
     return view
@@ -275,7 +275,7 @@ cdef int give_tangent(TensorBase result, object value, list tangents) except -1:
     cdef int i
     if category[result.dtype] < CAT_FLOAT:
         return 0
-    t = fitting(<TensorBase>(_ops.zeros_like(result.detach()) if value is None else value), result, tangents)
+    t = fitting(<TensorBase?>(_ops.zeros_like(result.detach()) if value is None else value), result, tangents)
     set_tangent(result, t)
     if isinstance(result.grad_fn_, PointwiseNode):
         if (<PointwiseNode>result.grad_fn_).s4 is not None:
@@ -609,7 +609,7 @@ cdef object through_node(Node node, list outputs, list edges, bint record):
     cdef int i
     for i, x in enumerate(outputs):
         if x is not None and (<TensorBase>x).grad_fn_ is node:
-            u = <TensorBase>_ops.zeros_like(x.detach())
+            u = <TensorBase?>_ops.zeros_like(x.detach())
             u.requires_grad = 1
             u.keys |= K_AUTOGRAD
             cotangents[i] = u

@@ -173,7 +173,7 @@ cdef class SavedTensor:
         if x is None:
             raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
         t = <TensorBase>x
-        p = packed(pack_hook, unpack_hook, t, <TensorBase>(<object>t).detach(), self.node.saves_output(self.slot, self.position), self.node.kind != NODE_FUNCTION)
+        p = packed(pack_hook, unpack_hook, t, <TensorBase?>(<object>t).detach(), self.node.saves_output(self.slot, self.position), self.node.kind != NODE_FUNCTION)
         # the hook is the program's: it may have run the Node
         if not self.node.saved_state & SAVED_RELEASED:
             self.node.set_saved(self.slot, self.position, p)

@@ -11,6 +11,7 @@ from libc.string cimport strlen
 from tensorrt_lite._C.core.dtype cimport Scalar, dtype_of
 from tensorrt_lite._C.core.tensor cimport TensorBase, KEY_CUDA, KEY_META, KEY_CPU, hold_versions
 from tensorrt_lite._C.core.dispatch cimport attach, tls, trt_operator, trt_value, boxed_call, CORE, OPS, FRESH, NO_OUT
+from tensorrt_lite._C.core.row_schema cimport schema_of
 from tensorrt_lite._C.core.args cimport (
     Dims, parse_dims, parse_bool, parse_int, parse_double, parse_dtype, to_scalar, scalar_object, dims_tuple, is_number, wrap_number)
 
@@ -41,16 +42,20 @@ cdef object box(trt_operator* op, const trt_value* v, PyObject* out, int mode):
     """Run the boxed kernel of the key that was looked up, and check what it returns: callers read it as the type in the schema."""
     cdef boxed_kernel kernel = kernels[tls().key]
     cdef object result
+    cdef Py_ssize_t i
     result = kernel(op, v, out, mode)
     if op.row.returned == c't':
         if not isinstance(result, TensorBase):
-            raise TypeError(f"{op.name.decode()}: a kernel must return a Tensor, not {type(result).__name__}")
-    elif isinstance(result, (tuple, list)):
-        for x in result:
-            if x is not None and not isinstance(x, (TensorBase, int, float, tuple, list)):
-                raise TypeError(f"{op.name.decode()}: a kernel must return tensors, not {type(x).__name__}")
-        if op.row.returned == c'l' and not isinstance(result, list):
-            return list(result)
+            raise RuntimeError(f"{op.name.decode()}: a kernel must return a Tensor, not {type(result).__name__}")
+    elif op.row.returned == c'l' or op.row.results:
+        if not isinstance(result, (tuple, list)):
+            raise RuntimeError(f"{op.name.decode()}: a kernel must return {f'a tuple of {op.row.results}' if op.row.results else 'a list of'} tensors, not {type(result).__name__}")
+        result = tuple(result) if op.row.results else list(result)         # nobody else changes it, nor lies about its length
+        if op.row.results and len(result) != op.row.results:
+            raise RuntimeError(f"{op.name.decode()}: a kernel must return {op.row.results} tensors, not {len(result)}")
+        for i, x in enumerate(result):
+            if not isinstance(x, TensorBase) and (x is not None or not op.row.results or not schema_of(op.row.schema).results[i].startswith("Tensor?")):
+                raise RuntimeError(f"{op.name.decode()}: a kernel must return tensors, not {type(x).__name__} (result {i})")
     return result
 
 

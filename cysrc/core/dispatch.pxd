@@ -38,6 +38,7 @@ cdef extern from "dispatch.h":
         char returned
         char written
         char view
+        char results
         char checked
         const char* autocast
         const char* stored

@@ -373,11 +373,21 @@ cdef object run_in_python(trt_operator* op, const trt_value* v, PyObject* out, i
         finally:
             calls.pop()
     if mode == INPLACE:
+        if result is not None and not isinstance(result, TensorBase) and op.row.returned == c't':
+            raise RuntimeError(f"{op.name.decode()}: a kernel must return a Tensor, not {type(result).__name__}")
         return target
-    if isinstance(result, TensorBase) and mode != OUT and not op.row.view and not (<TensorBase>result).keys & K_PYTHON:
+    if mode == OUT or op.row.view:
+        return result
+    if isinstance(result, (tuple, list)):
+        return tuple([apart(x, arguments) for x in result])
+    return apart(result, arguments)
+
+
+cdef object apart(object result, tuple arguments):
+    """A result that is an argument as another tensor, because what stands above gives it a history."""
+    if isinstance(result, TensorBase) and not (<TensorBase>result).keys & K_PYTHON:
         for x in arguments:
             if x is result:
-                # what stands above gives it a history
                 return alias_of(<TensorBase>result)
     return result
 
@@ -494,7 +504,7 @@ def dispatch_factory(function, tuple args, dict kwargs):
     requires_grad = kwargs.pop("requires_grad", False)
     result = ask(factory_object(function), types, args, kwargs)
     if not isinstance(result, TensorBase):
-        raise TypeError(f"{function.__name__}: a kernel must return a Tensor, not {type(result).__name__}")
+        raise RuntimeError(f"{function.__name__}: a kernel must return a Tensor, not {type(result).__name__}")
     if requires_grad:
         result.requires_grad = True
     return result

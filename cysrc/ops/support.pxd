@@ -30,6 +30,8 @@ cdef object finish_inplace(TensorBase result, uint64_t keys)
 cdef TensorBase write_to_out(str name, TensorBase result, TensorBase out, int mode, bint exact=*)
 cdef int refuse_history(str name, TensorBase result) except -1
 cpdef object deliver_result(str name, object result, object out, bint exact=*)
+cdef int check_saved(str name, TensorBase t, int dtype, int64_t numel, TensorBase like) except -1
+cdef int check_saved_like(str name, TensorBase t, TensorBase like, int dtype) except -1
 cdef int run_held(task_fn task, void* args, int64_t items, int64_t work, TensorBase a, TensorBase b, TensorBase c=*, TensorBase d=*) except -1
 cdef int check_out_type(str name, TensorBase out, int dtype) except -1
 cdef TensorBase new_like(TensorBase t, int ndim, const int64_t* sizes, int dtype)

@@ -3,7 +3,7 @@ from tensorrt_lite._C.core.hints import hinted
 from tensorrt_lite._C.core.storage cimport device_hooks
 from tensorrt_lite._C.core.tensor cimport (
     PLACE_PINNED,     TensorBase, bump_version, version_of, shape_of, K_AUTOGRAD, empty_tensor, empty_strided_tensor, empty_like_tensor, non_overlapping_dense,
-    channels_last_strides, checked_numel, resize_tensor, CREATED_NO_GRAD, CREATED_INFERENCE, CREATED_MULTI_OUTPUT, K_WRAPPED, shape_text, place_of, place_of_device, MAX_DIMS)
+    channels_last_strides, checked_numel, resize_tensor, same_sizes, CREATED_NO_GRAD, CREATED_INFERENCE, CREATED_MULTI_OUTPUT, K_WRAPPED, shape_text, place_of, place_of_device, MAX_DIMS)
 from tensorrt_lite._C.core.dtype cimport dtype as dtype_type, category, CAT_INT, CAT_FLOAT, CAT_COMPLEX, Scalar, F16, F32, F64, BF16, C32, C64, I64, BOOL, LARGEST, real_type, is_signed_type, dtype_cpp_name, dtype_of, has_loops
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_META, parse_device, memory_format, MF_CONTIGUOUS, MF_PRESERVE, MF_CHANNELS_LAST
 from tensorrt_lite._C.core.device import strided
@@ -181,6 +181,20 @@ cdef int run_held(task_fn task, void* args, int64_t items, int64_t work, TensorB
         parallel_for(items, 1 + GRAIN // 4 * items // (work + 1), 1, task, args)
     for i in range(4):
         block_drop(blocks[i])
+    return 0
+
+
+cdef int check_saved(str name, TensorBase t, int dtype, int64_t numel, TensorBase like) except -1:
+    """A result that the forward pass kept: a dispatch mode may have answered with another one."""
+    if t.dtype != dtype or t.numel != numel or not t.contiguous or place_of(t) != place_of(like):
+        raise RuntimeError(f"{name}: the backward pass expects {numel} numbers of type {dtype_text(dtype)} from the forward pass, got {dtype_text(t.dtype)} of shape {shape_text(t)}")
+    return 0
+
+
+cdef int check_saved_like(str name, TensorBase t, TensorBase like, int dtype) except -1:
+    """The same for what has the sizes of another tensor, a gradient among them, in any memory order."""
+    if t.dtype != dtype or not same_sizes(t, like) or place_of(t) != place_of(like):
+        raise RuntimeError(f"{name}: the backward pass expects type {dtype_text(dtype)} and shape {shape_text(like)}, got {dtype_text(t.dtype)} of shape {shape_text(t)}")
     return 0
 
 

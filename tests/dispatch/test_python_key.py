@@ -163,9 +163,9 @@ def test_what_is_no_tensor_is_refused(result, message):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
             return result
 
-    with Wrong(), pytest.raises(TypeError, match=message):
+    with Wrong(), pytest.raises(RuntimeError, match=message):
         trt.ones(2).sum()
-    with Wrong(), pytest.raises(TypeError, match=message):
+    with Wrong(), pytest.raises(RuntimeError, match=message):
         trt.ones(2).neg()
 
 

@@ -369,7 +369,7 @@ def row_of(op: Operator) -> str:
     """The row of core/dispatch.h: tensors first, then parameters."""
     if [a for a in op.arguments if a.is_tensor] != op.arguments[: len(op.tensors)]:
         raise DeclarationError(f"{op.family}.yaml: {op.name} has a tensor behind a parameter")
-    return f'static trt_row row_{op.name} = {{"{schema_text(op)}", "{"t" * len(op.tensors)}{"s" * len(op.params)}", \'t\', 1, 0, 1, {autocast_letters(op)}, NULL, NULL, NULL}};'
+    return f'static trt_row row_{op.name} = {{"{schema_text(op)}", "{"t" * len(op.tensors)}{"s" * len(op.params)}", \'t\', 1, 0, 0, 1, {autocast_letters(op)}, NULL, NULL, NULL}};'
 
 
 def emit_operator(family: str, op: Operator, forward: Loop, fused: dict[str, Loop], py: list[str], init: list[str]) -> None:

@@ -82,7 +82,7 @@ cdef void backward_queries_task(void* context, int64_t begin, int64_t end) noexc
 
 cdef TensorBase rows_of(TensorBase t):
     """t, copied unless its last dimension is contiguous."""
-    return t if t.strides[3] == 1 or t.sizes[3] == 1 else contiguous_of(t)
+    return t if t.ndim == 4 and (t.strides[3] == 1 or t.sizes[3] == 1) else contiguous_of(t)
 
 
 cdef void operand(attention_operand* x, TensorBase t) noexcept:
@@ -113,7 +113,7 @@ cdef TensorBase heads_last(TensorBase like, int64_t width):
 
 
 cdef TensorBase expanded_mask(TensorBase mask, TensorBase query, TensorBase key):
-    return None if mask is None else <TensorBase>_ops.expand(mask, (query.sizes[0], query.sizes[1], query.sizes[2], key.sizes[2]))
+    return None if mask is None else <TensorBase?>_ops.expand(mask, (query.sizes[0], query.sizes[1], query.sizes[2], key.sizes[2]))
 
 
 cdef void describe(attention_args* a, TensorBase query, TensorBase key, TensorBase value, TensorBase mask, TensorBase lse, bint causal, double scale) noexcept:
@@ -258,7 +258,7 @@ cdef int run(attention_args* a, list tensors, int64_t tasks, int64_t grain, task
 
 cdef object attention_backward(OpNode node, object grad, object query, object key, object value, object attn_mask, object out, object lse, bint is_causal, double scale,
                                double dropout_p, int64_t seed, int64_t offset, int64_t state):
-    cdef TensorBase q, k, v, g, dq = None, dk = None, dv = None
+    cdef TensorBase q, k, v, g, o, dq = None, dk = None, dv = None
     if grad is None:
         return None, None, None
     if grad_mode():
@@ -275,7 +275,12 @@ cdef object attention_backward(OpNode node, object grad, object query, object ke
         dk = heads_last(k, k.sizes[3])
     if wants(node, 2):
         dv = heads_last(v, v.sizes[3])
-    run_attend_backward(q.device_type, q, k, v, expanded_mask(<TensorBase>attn_mask, q, k), <TensorBase>out, <TensorBase>lse, g, is_causal, scale, dropout_p, seed,
+    check_saved("scaled_dot_product_attention", <TensorBase?>lse, F64 if q.dtype == F64 else F32, q.sizes[0] * q.sizes[1] * q.sizes[2], q)
+    check_saved_like("scaled_dot_product_attention", g, <TensorBase?>out, q.dtype)
+    o = rows_of(<TensorBase>out)
+    if o.dtype != q.dtype or o.ndim != 4 or o.sizes[0] != q.sizes[0] or o.sizes[1] != q.sizes[1] or o.sizes[2] != q.sizes[2] or o.sizes[3] != v.sizes[3]:
+        raise RuntimeError(f"scaled_dot_product_attention: a result of shape {shape_text(o)} does not fit a query of shape {shape_text(q)} and a value of shape {shape_text(v)}")
+    run_attend_backward(q.device_type, q, k, v, expanded_mask(<TensorBase>attn_mask, q, k), o, <TensorBase>lse, g, is_causal, scale, dropout_p, seed,
                         offset, state, dq, dk, dv)
     return dq, dk, dv
 

@@ -35,7 +35,7 @@ cdef const trt_sequence_loops* SEQUENCES = trt_sequences()
 
 cdef int take_from_host(TensorBase r, TensorBase c) except -1:
     """r = c, which was made in host memory."""
-    return copy_elements(r, c if r.device_type == c.device_type else <TensorBase>(<object>c).to((<object>r).device))
+    return copy_elements(r, c if r.device_type == c.device_type else <TensorBase?>(<object>c).to((<object>r).device))
 
 
 # ---- sequences ---------------------------------------------------------------------------------------------------------

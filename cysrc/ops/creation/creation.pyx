@@ -286,7 +286,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
              "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).")
         t = cast_to(<TensorBase>data, code if code >= 0 else (<TensorBase>data).dtype)
         if t is data:
-            t = <TensorBase>data.detach().clone()
+            t = <TensorBase?>data.detach().clone()
     elif isinstance(data, (list, tuple, float, int)):
         t = from_sequence(data, code)
     elif hasattr(type(data), "__array_interface__") and getattr(data, "ndim", 0) > 0 or labelled_code(data) >= 0:
@@ -295,7 +295,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     elif hasattr(type(data), "__dlpack__") and not hasattr(type(data), "__array_interface__"):
         t = <TensorBase>_from_dlpack(data)
         t = cast_to(t, code if code >= 0 else t.dtype)
-        t = <TensorBase>(<object>t).clone()
+        t = <TensorBase?>(<object>t).clone()
     elif is_table(data):
         t = <TensorBase>from_numpy(_writable_copy(data))
         t = cast_to(t, code) if code >= 0 else t
@@ -486,7 +486,7 @@ def numpy(TensorBase self not None, *, force=False):
     if self.requires_grad:
         if not force and tls().grad_mode:
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
-        t = <TensorBase>self.detach()
+        t = <TensorBase?>self.detach()
     if t.keys & K_WRAPPED:
         from tensorrt_lite._C.core.transform import readable_value
         t = <TensorBase?>readable_value(t, "numpy")
@@ -495,7 +495,7 @@ def numpy(TensorBase self not None, *, force=False):
             raise TypeError("can't convert meta device type tensor to numpy.")
         if not force:
             raise TypeError(f"can't convert {(<object>t).device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.")
-        t = <TensorBase>t.cpu()
+        t = <TensorBase?>t.cpu()
     if _numpy_names[t.dtype] is None:
         added = added_type(t.dtype)
     import numpy

@@ -71,10 +71,10 @@ cdef TensorBase index_of_sequence(object v):
     """A list, array or range as an index tensor (int64, or bool)."""
     if isinstance(v, (list, tuple, range)):
         if len(v) == 0:
-            return <TensorBase>_ops.empty(0, dtype=dtype_of(I64))
+            return <TensorBase?>_ops.empty(0, dtype=dtype_of(I64))
         v = _ops.tensor(list(v) if not isinstance(v, list) else v)
         return <TensorBase>v
-    return <TensorBase>_ops.as_tensor(v)
+    return <TensorBase?>_ops.as_tensor(v)
 
 
 cdef bint is_index_sequence(object v):
@@ -425,7 +425,7 @@ cdef list expand_masks(TensorBase self, object given):
         if place_of(t) != place_of(self) and not self.keys & K_META and not t.keys & K_WRAPPED:
             if not t.keys & K_CPU:
                 raise RuntimeError(f"indices should be either on cpu or on the same device as the indexed tensor ({(<object>self).device}), but one is on {(<object>t).device}")
-            t = <TensorBase>(<object>t).to((<object>self).device)
+            t = <TensorBase?>(<object>t).to((<object>self).device)
         if is_mask(t):
             if t.dtype == U8:
                 from tensorrt_lite._C.core.warning import warn
@@ -439,7 +439,7 @@ cdef list expand_masks(TensorBase self, object given):
                     raise IndexError(f"The shape of the mask {shape_text(t)} at index {k} does not match the shape of the indexed tensor {shape_text(self)} at index {len(r) + k}")
             r.extend(coordinates_of(t))
         elif t.dtype == I64 or t.dtype == I32:
-            r.append(t if t.dtype == I64 else <TensorBase>(<object>t).to(dtype_of(I64)) if t.keys & (K_WRAPPED | K_PYTHON) else cast_to(t, I64))
+            r.append(t if t.dtype == I64 else <TensorBase?>(<object>t).to(dtype_of(I64)) if t.keys & (K_WRAPPED | K_PYTHON) else cast_to(t, I64))
         else:
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
     while r and r[len(r) - 1] is None:

@@ -211,7 +211,10 @@ cdef bint has_code(TensorBase info, int code) except -1:
 
 cdef int* read_codes(TensorBase info) except NULL:
     """The info codes in memory that the caller frees. Of a device's results it waits for them; meta tensors have none but 0."""
-    cdef int* codes = <int*>calloc(info.numel + 1, sizeof(int))
+    cdef int* codes
+    if info.dtype != I32 or not info.contiguous:       # a dispatch mode's answer
+        raise RuntimeError(f"linear algebra: expected info codes of type Int, got {dtype_text(info.dtype)} of shape {shape_text(info)}")
+    codes = <int*>calloc(info.numel + 1, sizeof(int))
     if codes == NULL:
         raise MemoryError(f"linear algebra: no memory for {info.numel} info codes")
     try:

@@ -46,6 +46,12 @@ cdef TensorBase loss_tensor(TensorBase like, TensorBase target, int64_t reductio
     return empty_tensor(target.ndim if reduction == NONE else 0, target.sizes, like.dtype, place_of(like))
 
 
+cdef int check_gradient_sizes(str name, TensorBase grad, TensorBase target, int64_t reduction) except -1:
+    if grad.numel != (target.numel if reduction == NONE else 1) or reduction == NONE and grad.ndim == 0 and target.ndim:
+        raise RuntimeError(f"{name}: a gradient of shape {shape_text(grad)} does not fit a target of shape {shape_text(target)}")
+    return 0
+
+
 # ---- nll_loss ------------------------------------------------------------------------------------------------------
 
 cdef object nll_loss_impl(TensorBase self, TensorBase target, TensorBase weight, int64_t reduction, int64_t ignore_index):
@@ -83,6 +89,12 @@ cdef object nll_gradient(object grad, object meta, object target, object weight,
     if not grad_mode():
         parse_dims(shape, &size, "nll_loss", "shape")
         d = empty_tensor(size.n, size.v, meta[1], place_of(<TensorBase>grad))
+        if d.numel >= HELD_NUMEL:
+            grad, target, weight = held(<TensorBase?>grad), held(<TensorBase?>target), held(<TensorBase>weight)
+        if (<TensorBase?>target).ndim != 2 or (<TensorBase>target).sizes[0] != size.v[0] or (<TensorBase>target).sizes[1] != size.v[2]:
+            raise RuntimeError(f"nll_loss: a target of shape {shape_text(<TensorBase>target)} does not fit an input of shape {list(shape)}")
+        check_gradient_sizes("nll_loss", <TensorBase?>grad, <TensorBase>target, reduction)
+        check_saved("nll_loss", <TensorBase?>total_weight, F64 if d.dtype == F64 else F32, 1, d)
         if d.numel:
             fill_call(&call, (<TensorBase>target).numel, size.v[1], size.v[2], reduction, ignore_index, 0)
             run_nll_loss_backward(d.device_type, &call, grad, class_indices(target, ""), class_weights(weight, size.v[1], F64 if d.dtype == F64 else F32), total_weight, d)
@@ -124,6 +136,11 @@ cdef object cross_entropy_gradient(object grad, object self, object target, obje
     if not grad_mode():
         d = empty_strided_tensor(x.ndim, x.sizes, x.strides, x.dtype, place_of(x)) if lies_by_rows(x) else empty_tensor(x.ndim, x.sizes, x.dtype, place_of(x))
         if d.numel:
+            check_saved("cross_entropy", <TensorBase?>lse, F64 if x.dtype == F64 else F32, x.numel // classes, x)
+            check_saved("cross_entropy", <TensorBase?>total_weight, F64 if x.dtype == F64 else F32, 1, x)
+            if (<TensorBase?>target).numel != x.numel // classes:
+                raise RuntimeError(f"cross_entropy: a target of shape {shape_text(<TensorBase>target)} does not fit an input of shape {shape_text(x)}")
+            check_gradient_sizes("cross_entropy", <TensorBase?>grad, <TensorBase>target, reduction)
             fill_call(&call, x.numel // classes, classes, x.sizes[2] if x.ndim == 3 else 1, reduction, ignore_index, smoothing)
             run_cross_entropy_backward(x.device_type, &call, grad, x, class_indices(target, ""), class_weights(weight, classes, F64 if x.dtype == F64 else F32), lse, total_weight, d)
         return d
@@ -160,6 +177,8 @@ cdef TensorBase ctc_call(ctc_args* a, TensorBase log_probs, TensorBase targets, 
         raise RuntimeError(f"ctc_loss: expected log_probs of 3 dimensions, got {log_probs.ndim}")
     if targets.ndim != 1 and targets.ndim != 2:
         raise RuntimeError(f"ctc_loss: expected targets of 1 or 2 dimensions, got {targets.ndim}")
+    if log_probs.numel == 0:
+        raise RuntimeError(f"ctc_loss: log_probs tensor must not be empty, got one of shape {shape_text(log_probs)}")
     batch = log_probs.sizes[1]
     if blank < 0 or blank >= log_probs.sizes[2]:
         raise RuntimeError("blank must be in label range")
@@ -176,6 +195,9 @@ cdef TensorBase ctc_call(ctc_args* a, TensorBase log_probs, TensorBase targets, 
         p[i] = ctc_length(input_lengths[i], "input_lengths", log_probs.sizes[0])
         p[batch + i] = ctc_length(target_lengths[i], "target_lengths", -1)
         p[2 * batch + i] = i * targets.sizes[1] if targets.ndim == 2 else total
+        # of targets in one row none is longer than the row, so their sum does not wrap
+        if targets.ndim == 1 and p[batch + i] > targets.sizes[0] - total:
+            raise RuntimeError(f"Expected tensor to have size {sum([int(n) for n in target_lengths])} at dimension 0, but got size {targets.sizes[0]} for argument #2 'targets' (while checking arguments for ctc_loss)")
         total += p[batch + i]
         longest = max(longest, p[batch + i])
     if targets.ndim == 2 and longest > targets.sizes[1]:
@@ -192,7 +214,7 @@ cdef TensorBase ctc_targets(TensorBase targets, TensorBase log_probs):
     if category[targets.dtype] == CAT_COMPLEX:
         raise RuntimeError(f"ctc_loss: expected targets of an integer type, got {dtype_text(targets.dtype)}")
     if place_of(targets) != place_of(log_probs):
-        targets = <TensorBase>_ops.to(targets, (<object>log_probs).device)
+        targets = <TensorBase?>_ops.to(targets, (<object>log_probs).device)
     return contiguous_of(cast_to(targets, I64))
 
 
@@ -264,7 +286,7 @@ def l1_loss(input, target, reduction=1):
     """|input - target|, reduced."""
     check_reduction(reduction)
     # the difference is kept for the backward pass, so that either operand may be written to before it
-    return reduced(<TensorBase>_ops.abs(_ops.sub(as_tensor_arg(input, "l1_loss", "input"), as_tensor_arg(target, "l1_loss", "target"))), reduction)
+    return reduced(<TensorBase?>_ops.abs(_ops.sub(as_tensor_arg(input, "l1_loss", "input"), as_tensor_arg(target, "l1_loss", "target"))), reduction)
 
 
 @autocast_policy(cpu="float32", cuda="float32")
@@ -330,7 +352,7 @@ def binary_cross_entropy(input, target, weight=None, reduction=1):
         raise hinted("target range", RuntimeError("all elements of target should be between 0 and 1"))
     r = op__binary_cross_entropy(x, t, NULL, None, FRESH)
     if weight is not None:
-        r = <TensorBase>_ops.mul(r, weight)
+        r = <TensorBase?>_ops.mul(r, weight)
     return reduced(r, reduction)
 
 
@@ -354,7 +376,7 @@ def binary_cross_entropy_with_logits(input, target, weight=None, pos_weight=None
         # one operator, whose gradient is smooth: abs() and clamp() have kinks at 0 that cancel in the values alone
         r = <TensorBase?>((1 - target) * input - log_weight * _ops.log_sigmoid(input))
     if weight is not None:
-        r = <TensorBase>_ops.mul(r, weight)
+        r = <TensorBase?>_ops.mul(r, weight)
     return reduced(r, reduction)
 
 
@@ -367,7 +389,7 @@ def kl_div(input, target, reduction=1, *, log_target=False):
     t = as_tensor_arg(target, "kl_div", "target")
     if is_complex_type(x.dtype) or is_complex_type(t.dtype):
         raise RuntimeError("kl_div: Complex inputs not supported.")
-    r = <TensorBase>_ops.mul(_ops.exp(t), _ops.sub(t, x)) if log_target else op__divergence(x, t, NULL, None, FRESH)
+    r = <TensorBase?>_ops.mul(_ops.exp(t), _ops.sub(t, x)) if log_target else op__divergence(x, t, NULL, None, FRESH)
     return reduced(r, reduction)
 
 
@@ -380,7 +402,7 @@ def nll_loss_nd(input, target, weight=None, reduction=1, ignore_index=-100):
     if x.ndim == 1:
         if t.ndim:
             raise ValueError(f"nll_loss: expected a target without dimensions for input of size {shape_text(x)}, got {shape_text(t)}")
-        r = op__nll_loss(<TensorBase>input.reshape(1, -1, 1), <TensorBase>target.reshape(1, 1), weight, reduction, ignore_index)[0]
+        r = op__nll_loss(<TensorBase?>input.reshape(1, -1, 1), <TensorBase?>target.reshape(1, 1), weight, reduction, ignore_index)[0]
         return r.reshape(()) if reduction == NONE else r
     shape = list(t.shape)
     if t.ndim == 0 or x.sizes[0] != t.sizes[0]:
@@ -392,7 +414,7 @@ def nll_loss_nd(input, target, weight=None, reduction=1, ignore_index=-100):
     inner = 1
     for size in shape[1:]:
         inner *= size
-    r = op__nll_loss(<TensorBase>input.reshape(x.sizes[0], x.sizes[1], inner), <TensorBase>target.reshape(x.sizes[0], inner), weight, reduction, ignore_index)[0]
+    r = op__nll_loss(<TensorBase?>input.reshape(x.sizes[0], x.sizes[1], inner), <TensorBase?>target.reshape(x.sizes[0], inner), weight, reduction, ignore_index)[0]
     return r.reshape(shape) if reduction == NONE else r
 
 
@@ -447,7 +469,7 @@ def cross_entropy_loss(input, target, weight=None, reduction=1, ignore_index=-10
     if x.ndim == 1:
         if t.ndim:
             raise hinted("batch sizes", RuntimeError(f"Expected input batch_size to match target: input {shape_text(x)}, target {shape_text(t)}"))
-        r = op__cross_entropy(<TensorBase>_ops.unsqueeze(x, 0), <TensorBase>_ops.unsqueeze(t, 0), w, reduction, ignore_index, smoothing)[0]
+        r = op__cross_entropy(<TensorBase?>_ops.unsqueeze(x, 0), <TensorBase?>_ops.unsqueeze(t, 0), w, reduction, ignore_index, smoothing)[0]
         return r.reshape(()) if reduction == NONE else r
     if x.ndim < 1:
         raise ValueError(f"Expected 1 or more dimensions (got {x.ndim})")
@@ -460,7 +482,7 @@ def cross_entropy_loss(input, target, weight=None, reduction=1, ignore_index=-10
     inner = 1
     for size in target.shape[1:]:
         inner *= size
-    r = op__cross_entropy(<TensorBase>input.reshape(x.sizes[0], x.sizes[1], inner), <TensorBase>target.reshape(x.sizes[0], inner), w, reduction, ignore_index, smoothing)[0]
+    r = op__cross_entropy(<TensorBase?>input.reshape(x.sizes[0], x.sizes[1], inner), <TensorBase?>target.reshape(x.sizes[0], inner), w, reduction, ignore_index, smoothing)[0]
     return r.reshape(target.shape) if reduction == NONE else r
 
 

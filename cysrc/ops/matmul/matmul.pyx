@@ -160,7 +160,7 @@ cdef int check_expandable(str name, TensorBase self, int ndim, const int64_t* si
 cdef TensorBase apart(TensorBase out, TensorBase self, int mode):
     """The addend, copied when it lies in `out` but differently from it: the result is written over it."""
     if mode == OUT and memory_overlap(out, self) > 1:
-        return <TensorBase>self.clone()
+        return <TensorBase?>self.clone()
     return self
 
 

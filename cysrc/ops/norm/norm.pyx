@@ -65,6 +65,9 @@ cdef object batch_norm_gradients(TensorBase grad, TensorBase input, TensorBase w
     cdef TensorBase x, g, dx = None, dw, db
     if is_large(input):
         grad, input, weight, mean, rstd = held(grad), held(input), held(weight), held(mean), held(rstd)
+    check_saved("batch_norm", mean, code, input.sizes[1], input)
+    check_saved("batch_norm", rstd, code, input.sizes[1], input)
+    check_saved_like("batch_norm", grad, input, grad.dtype)
     last = suggests_last(input) or not input.contiguous and (is_channels_last(input) or is_channels_last_3d(input))
     inner = computes_last(input, last)
     x = dense_in_format(input, last and inner)
@@ -242,6 +245,10 @@ cdef object row_norm_gradients(TensorBase grad, TensorBase input, TensorBase wei
     if input.numel == 0:
         return dx, filled_with_zeros(dw), filled_with_zeros(db)
     fill_rows(&call, input, dims, 0)
+    if mean is not None:
+        check_saved("layer_norm", mean, F64 if type_ == F64 else F32, call.rows, input)
+    check_saved("layer_norm" if mean is not None else "rms_norm", rstd, F64 if type_ == F64 else F32, call.rows, input)
+    check_saved_like("layer_norm" if mean is not None else "rms_norm", grad, input, input.dtype)
     run_row_norm_backward(input.device_type, &call, grad, input, weight, mean, rstd, dx, dw, db)
     return dense_in_format(dx, mean is None and suggests_last(grad)) if want_input else None, dw, db
 
@@ -362,6 +369,9 @@ cdef object group_norm_backward(OpNode node, object grad, object input, object w
         if need_bias:
             db = vector_of(x.sizes[1], parameters, place_of(x))
         fill_groups(&call, x, num_groups, eps)
+        check_saved("group_norm", <TensorBase?>mean, F64 if row_type(x, weight, None, "group_norm_backward") == F64 else F32, call.rows, x)
+        check_saved("group_norm", <TensorBase?>rstd, (<TensorBase>mean).dtype, call.rows, x)
+        check_saved_like("group_norm", <TensorBase?>grad, x, x.dtype)
         run_group_norm_backward(x.device_type, &call, grad, x, weight, mean, rstd, dx, dw, db)
         return dense_in_format(dx, suggests_last(x)) if need_input else None, dw, db
     shape = list(input.shape)

@@ -27,7 +27,7 @@ cdef TensorBase draw(TensorBase t, const rs_fill* fill, object generator):
     if t.numel == 0:
         return t
     if category[t.dtype] == CAT_COMPLEX:
-        draw(<TensorBase>_ops.view_as_real((<object>t).detach()), fill, generator)
+        draw(<TensorBase?>_ops.view_as_real((<object>t).detach()), fill, generator)
         return t
     run_fill(t.device_type, t, fill, state, generator)
     return t
@@ -164,7 +164,7 @@ cdef TensorBase _bernoulli_tensor_kernel(TensorBase self, TensorBase p, object g
     d.n = self.ndim
     for i in range(self.ndim):
         d.v[i] = self.sizes[i]
-    values = p if same_sizes(p, self) else op_expand(<TensorBase>(<object>p).detach(), &d)
+    values = p if same_sizes(p, self) else op_expand(<TensorBase?>(<object>p).detach(), &d)
     if self.numel:
         run_bernoulli_of(self.device_type, values, self, state, generator)
     return self
@@ -475,7 +475,7 @@ def bernoulli(TensorBase input not None, p=None, *, generator=None, out=None):
         return out
     if p is None:
         return op__sample_bernoulli(input, generator)
-    t = <TensorBase>_ops.empty_like(input.detach()) if is_transformed(input) else empty_tensor(input.ndim, input.sizes, input.dtype, place_of(input))
+    t = <TensorBase?>_ops.empty_like(input.detach()) if is_transformed(input) else empty_tensor(input.ndim, input.sizes, input.dtype, place_of(input))
     return op_bernoulli(t, parse_double(p, "bernoulli", "p"), generator, t, INPLACE)
 
 
@@ -578,8 +578,8 @@ cdef TensorBase _sample_dirichlet_kernel(TensorBase self, object generator):
     if self.numel == 0:
         return empty_tensor(self.ndim, self.sizes, self.dtype, place_of(self))
     r = gamma_numbers(cast_to(self, F64), generator)
-    r = cast_to(<TensorBase>(<object>r / _ops.sum(r, -1, True)), self.dtype)
-    return <TensorBase>_ops.clamp(r, 2.2250738585072014e-308 if self.dtype == F64 else 1.1754943508222875e-38, 1 - (1.1102230246251565e-16 if self.dtype == F64 else 5.960464477539063e-08))
+    r = cast_to(<TensorBase?>(<object>r / _ops.sum(r, -1, True)), self.dtype)
+    return <TensorBase?>_ops.clamp(r, 2.2250738585072014e-308 if self.dtype == F64 else 1.1754943508222875e-38, 1 - (1.1102230246251565e-16 if self.dtype == F64 else 5.960464477539063e-08))
 
 
 cdef object dirichlet_gradient(object grad, object self, object result):
@@ -656,7 +656,7 @@ cdef TensorBase _keep_mask_kernel(TensorBase self, double p):
 
 cdef TensorBase drawn_mask(TensorBase x, double p):
     """Which elements dropout keeps, drawn by an operator, so that vmap draws for its batch as it was told to."""
-    return op__keep_mask(<TensorBase>x.detach(), p)
+    return op__keep_mask(<TensorBase?>x.detach(), p)
 
 
 cdef TensorBase drop(TensorBase x, double p, int mode):
@@ -770,7 +770,7 @@ def rrelu_with_noise_(TensorBase input not None, TensorBase noise not None, lowe
 
 
 cdef TensorBase noise_for(TensorBase input):
-    return <TensorBase>_ops.empty_like(input.detach()) if is_transformed(input) else empty_tensor(input.ndim, input.sizes, input.dtype, place_of(input))
+    return <TensorBase?>_ops.empty_like(input.detach()) if is_transformed(input) else empty_tensor(input.ndim, input.sizes, input.dtype, place_of(input))
 
 
 def rrelu(TensorBase input not None, lower=0.125, upper=0.3333333333333333, training=False, generator=None):

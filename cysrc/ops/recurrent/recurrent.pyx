@@ -34,9 +34,11 @@ cdef int read_batch_sizes(Operands o, object batch_sizes, str name) except -1:
     for i in range(n):
         o.places[i] = batch_sizes[i]
         o.places[n + i] = total
-        total += o.places[i]
         if o.places[i] < 1 or i and o.places[i] > o.places[i - 1]:
             raise RuntimeError(f"{name}: batch sizes must be positive and not grow, got {o.places[i]} at step {i}")
+        if o.places[i] > o.x.sizes[0] - total:         # before the sum can wrap
+            raise RuntimeError(f"{name}: batch sizes of more than {o.x.sizes[0]} rows in all do not fit packed data {shape_text(o.x)}")
+        total += o.places[i]
     if total != o.x.sizes[0]:
         raise RuntimeError(f"{name}: batch sizes of {total} rows in all do not fit packed data {shape_text(o.x)}")
     o.l.steps, o.l.batch = n, o.places[0] if n else 0
@@ -156,7 +158,7 @@ cdef object recurrent_layer_impl(list tensors, object batch_sizes, int64_t mode,
     if o.l.total:
         bias = o.b_ih
         if biases and mode != RECURRENT_GRU:
-            bias = <TensorBase>_ops.add(o.b_ih, o.b_hh)
+            bias = <TensorBase?>_ops.add(o.b_ih, o.b_hh)
         product(o.x, o.l.total, o.features, o.w_ih, True, columns, gates, o.l.reserve_row or columns, bias, False)
         run_recurrent_forward(out.device_type, &o.l, o.h0, o.c0, o.w_hh, o.b_hh if mode == RECURRENT_GRU else None, o.w_hr, reserve if o.l.reserve_row else None, out)
     h = last_state(&o.l, out, 0, o.l.width, o.l.width, dtype)
@@ -241,7 +243,11 @@ cdef object recurrent_gradient(OpNode node, list grads, list tensors, object out
     make_ready(o)
     reserve, out = <TensorBase?>reserve_, ready(held(<TensorBase?>output), o.x.dtype)
     rows, columns = o.l.total, gate_count(o.l.mode) * o.l.hidden
+    name = <str>FUNCTIONS[mode]
+    check_saved(name, reserve, o.x.dtype, rows * o.l.reserve_row, o.x)
+    check_saved(name, out, o.x.dtype, rows * o.l.width, o.x)
     if grads[0] is not None:
+        check_saved_like(name, <TensorBase?>grads[0], out, (<TensorBase?>grads[0]).dtype)
         grad = ready(held(<TensorBase?>grads[0]), o.x.dtype)
     dh = gradient_of_last(grads[1], o.h0)
     if mode == RECURRENT_LSTM:

@@ -199,7 +199,7 @@ cdef object max_or_min(str name, bint largest, object input, object dim, object 
             check_out(out, name)
             if self.requires_grad and grad_mode():
                 refuse_out(name)
-            write_to_out(name, <TensorBase>(_ops.amax(self.detach()) if largest else _ops.amin(self.detach())), <TensorBase>out, OUT)
+            write_to_out(name, <TensorBase?>(_ops.amax(self.detach()) if largest else _ops.amin(self.detach())), <TensorBase>out, OUT)
             bump_version(<TensorBase>out)
             return out
         return _ops.amax(self, out=out) if largest else _ops.amin(self, out=out)
@@ -266,11 +266,11 @@ cdef TensorBase meta_var(reduce_call* call, str name, TensorBase self, const Dim
         raise RuntimeError(f"std and var only support floating point and complex dtypes")
     if category[self.dtype] == CAT_COMPLEX:
         # the variance of a complex variable is that of its parts, added
-        parts = <TensorBase>_ops.view_as_real(self.detach())
+        parts = <TensorBase?>_ops.view_as_real(self.detach())
         if mode == OUT and category[out.dtype] == CAT_FLOAT and promotion[parts.dtype][out.dtype] == out.dtype:
             parts = cast_to(parts, out.dtype)
-        re = structured_var_kernel(<TensorBase>parts.select(-1, 0), dim, correction, keepdim, False, None, FRESH)
-        im = structured_var_kernel(<TensorBase>parts.select(-1, 1), dim, correction, keepdim, False, None, FRESH)
+        re = structured_var_kernel(<TensorBase?>parts.select(-1, 0), dim, correction, keepdim, False, None, FRESH)
+        im = structured_var_kernel(<TensorBase?>parts.select(-1, 1), dim, correction, keepdim, False, None, FRESH)
         total = re + im
         call.operation = REDUCE_DONE
         return write_to_out(name, <TensorBase>(total.sqrt() if root else total), out, mode)

@@ -176,7 +176,7 @@ cdef object distinct_rows(TensorBase self, int d, bint ordered, bint inverse, bi
     n = self.sizes[d]
     if n >= (<int64_t>1 << 32):
         raise RuntimeError(f"unique: dimensions of 2**32 elements and more are not supported, got shape {shape_text(self)}")
-    x = held(contiguous_of(<TensorBase>(<object>self).detach().movedim(d, 0)))
+    x = held(contiguous_of(<TensorBase?>(<object>self).detach().movedim(d, 0)))
     r.x = data_of(x)
     r.n = n
     r.c = x.numel // n if n else 0
