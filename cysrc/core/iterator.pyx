@@ -305,7 +305,7 @@ cdef inline bint takes_wide_number(int code, TensorBase number) noexcept:
 
 cdef inline void read_wide_number(TensorBase t, Scalar* number) noexcept:
     number.kind = 2
-    cast_table[t.dtype][F64](<char*>&number.d, 0, data_of(t), 0, 1)
+    convert_elements(cast_table, F64, <char*>&number.d, 0, t.dtype, data_of(t), 0, 1)      # types without loops have none of their own
 
 
 cdef TensorBase pointwise(const PointwiseInfo* info, int nin, PyObject** inputs, const Scalar* params, TensorBase out, int mode):
@@ -602,7 +602,7 @@ cdef TensorBase run_binary(const PointwiseInfo* info, TensorBase r, TensorBase a
             read_wide_number(b, &wide)
             params = &wide
     if not whole:
-        cast_table[b.dtype][a.dtype](number, 0, s.base[2], 0, 1)
+        convert_elements(cast_table, a.dtype, number, 0, b.dtype, s.base[2], 0, 1)
         s.base[2] = number
         s.stride[2] = 0
     if a.numel < 4096:

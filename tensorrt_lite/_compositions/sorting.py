@@ -277,6 +277,8 @@ def _histogram(x: Any, bins: list[Any], range: Any, weight: Any, density: Any, n
         shape.append(e.numel() - 1)
         edges.append(e)
         total *= shape[k]
+        if total >= 1 << 63:
+            raise RuntimeError(f"torch.{name}(): a histogram of {' x '.join(map(str, shape))} bins or more is too large")
     counts = _count_numbers(numbers, weight, total).to(x.dtype).reshape(shape)
     if density:
         counts = counts / counts.sum()

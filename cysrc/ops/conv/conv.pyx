@@ -588,6 +588,9 @@ cdef int convolve_cpu(int what, const ConvProblem* problem, bint last, TensorBas
     cdef ConvProblem flat
     cdef bint outer
     cdef int way
+    if problem.n == 3 or a.numel >= 4096 or b.numel >= 4096:
+        # a stage that gives up the GIL comes before another one that reads the operands
+        a, b, bias = held(a), held(b), held(bias)
     if flattens(problem, &flat):
         outer = is_flat(problem, 0)
         return convolve_cpu(what, &flat, last, flattened(a, outer, last), flattened(b, outer, last), bias, flattened(out, outer, last))
@@ -596,7 +599,7 @@ cdef int convolve_cpu(int what, const ConvProblem* problem, bint last, TensorBas
         return run_real(what, p, last, a, b, None if bias is None else cast_to(bias, F32), out)
     way = BY_KERNELS if last else gemm_way(what, problem, code)
     if way != BY_KERNELS:
-        return gemm_pass(TABLE, way, what, problem, a, b, bias, out)
+        return gemm_pass(TABLE, way, what, problem, held(a), held(b), held(bias), out)
     if last and takes_rows(problem, code):
         return rows_pass(TABLE, what, problem, dense_in_format(a, True), dense_in_format(b, True), bias, out)
     if takes_tiles(what, problem, code):
@@ -792,7 +795,7 @@ cdef object convolve(int n, str name, object input, object weight, object bias, 
     if w.ndim != n + 2:
         raise RuntimeError(f"{name}: expected weight of {n + 2} dimensions, but got weight of size {sizes_text(w.ndim, w.sizes)}")
     if unbatched:
-        x = <TensorBase>_ops.unsqueeze(x, 0)
+        x = <TensorBase?>_ops.unsqueeze(x, 0)
     if isinstance(padding, str):
         if padding == "valid":
             pad.n = 1
@@ -826,7 +829,7 @@ cdef object transposed(int n, str name, object input, object weight, object bias
     if w.ndim != n + 2:
         raise RuntimeError(f"{name}: expected weight of {n + 2} dimensions, but got weight of size {sizes_text(w.ndim, w.sizes)}")
     if unbatched:
-        x = <TensorBase>_ops.unsqueeze(x, 0)
+        x = <TensorBase?>_ops.unsqueeze(x, 0)
     spatial(&st, n, s, "stride", 1, "non-positive stride is not supported")
     spatial(&pad, n, p, "padding", 0, "negative padding is not supported")
     spatial(&dil, n, d, "dilation", 1, "dilation should be greater than zero")

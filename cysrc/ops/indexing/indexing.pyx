@@ -82,7 +82,7 @@ cdef int add_scaled(TensorBase r, int d, TensorBase index, TensorBase source, co
     for first in range(0, max(n, 1), max(step, 1)):
         count = min(step, n - first)
         part = s if count == n else s.narrow(d, first, count)
-        put_along("index_add", r, d, index if count == n else <TensorBase>i.narrow(0, first, count), cast_to(<TensorBase>_ops.mul(part, factor), source.dtype), PUT_ADD, False, None if r.ndim <= 1 else RuntimeError)
+        put_along("index_add", r, d, index if count == n else <TensorBase?>i.narrow(0, first, count), cast_to(<TensorBase?>_ops.mul(part, factor), source.dtype), PUT_ADD, False, None if r.ndim <= 1 else RuntimeError)
     return 0
 
 
@@ -342,7 +342,7 @@ cdef TensorBase scatter_reduce_kernel(TensorBase self, int64_t dim, TensorBase i
     if index.numel and not include_self:
         start = scalar_value(self, neutral_value(self, reduce), "scatter_reduce")
         if count is not None:
-            masked_fill_kernel(r, <TensorBase>_ops.ne(count, 0), start, None, INPLACE)
+            masked_fill_kernel(r, <TensorBase?>_ops.ne(count, 0), start, None, INPLACE)
         else:
             start.wrapped_number = 1
             put_lines("scatter_reduce", r, dim, index, start, PUT_SET, mode)
@@ -350,7 +350,7 @@ cdef TensorBase scatter_reduce_kernel(TensorBase self, int64_t dim, TensorBase i
     if reduce == "mean" and index.numel:
         counted = _ops.add(count, 1) if include_self else _ops.clamp(count, 1)
         start = alias_of(r)
-        copy_elements(r, <TensorBase>(_ops.div(start, counted) if category[r.dtype] >= CAT_FLOAT else _ops.div(start, counted, rounding_mode="floor")))
+        copy_elements(r, <TensorBase?>(_ops.div(start, counted) if category[r.dtype] >= CAT_FLOAT else _ops.div(start, counted, rounding_mode="floor")))
     return finish_write("scatter_reduce", r, out, mode)
 
 
@@ -482,6 +482,8 @@ cdef object embedding_backward(object grad, object indices, object shape, int64_
     g = contiguous_of(<TensorBase>g2)
     offsets = vector_offsets("embedding", r, i64, 0, False, None, padding_idx if padding_idx >= 0 else NOT_SKIPPED)
     dimension_rows(&rows, r, g, 0)
+    if g.ndim != 2 or g.sizes[0] != offsets.numel or g.sizes[1] != r.sizes[1]:
+        raise RuntimeError(f"embedding: a gradient of shape {shape_text(<TensorBase>grad)} does not fit indices of shape {shape_text(<TensorBase>indices)}")
     rows.m = offsets.numel
     rows.offset = <const int64_t*>memory_of(offsets)
     scatter_to(&rows, span_of(r), r, g, offsets, PUT_ADD)
@@ -490,6 +492,8 @@ cdef object embedding_backward(object grad, object indices, object shape, int64_
 
 def embedding_dense_backward(TensorBase grad_output not None, TensorBase indices not None, num_weights, padding_idx, scale_grad_by_freq):
     """The gradient of embedding's weight (num_weights, D) from that of its result."""
+    if grad_output.ndim == 0:
+        raise RuntimeError("embedding_dense_backward: expected a gradient with rows, got a 0-dimensional one")
     return embedding_backward(grad_output, indices, (num_weights, grad_output.sizes[grad_output.ndim - 1]), padding_idx, scale_grad_by_freq)
 
 
@@ -643,7 +647,7 @@ cdef TensorBase index_offsets(TensorBase self, list indices, IndexShape* s):
         t = <TensorBase>indices[d]
         if not same_sizes(t, offsets):
             x = alias_of(t)
-            t = <TensorBase>x.expand([s.sizes[k] for k in range(s.n)])
+            t = <TensorBase?>x.expand([s.sizes[k] for k in range(s.n)])
         t = contiguous_of(t)
         if run_offsets(self.device_type, offsets, t, self.sizes[d], self.strides[d] * ITEM_SIZE[self.dtype], True, before, NOT_SKIPPED, "index") and touched:
             bad = first_bad(t, -self.sizes[d], self.sizes[d])

@@ -25,7 +25,7 @@ cdef TensorBase number_beside(TensorBase like, int dtype, const Scalar* value):
     if like.keys & K_CPU:
         return number_tensor(dtype, value)
     if like.keys & (K_WRAPPED | K_PYTHON):
-        return <TensorBase>(<object>number_tensor(dtype, value)).to((<object>like).device)
+        return <TensorBase?>(<object>number_tensor(dtype, value)).to((<object>like).device)
     r = empty_tensor(0, NULL, dtype, place_of(like))
     fill_elements(r, value)
     return r
@@ -35,7 +35,7 @@ cdef TensorBase beside(TensorBase t, TensorBase like):
     """A tensor for use with `like`: a 0-dimensional one of the CPU may stand beside those of a device."""
     if t.device_type == like.device_type or t.ndim or not t.keys & K_CPU:
         return t
-    return <TensorBase>(<object>t).to((<object>like).device)
+    return <TensorBase?>(<object>t).to((<object>like).device)
 
 
 cdef TensorBase index64(TensorBase index):
@@ -261,6 +261,8 @@ cdef TensorBase scalar_value(TensorBase self, object value, str name):
             raise RuntimeError(f"{name} only supports a 0-dimensional value tensor, but got tensor with {v.ndim} dimension(s).")
         if category[v.dtype] == CAT_COMPLEX and category[self.dtype] != CAT_COMPLEX:
             raise RuntimeError(f"{name}(): Converting complex Scalar to non-complex type is not supported")
+        if v.device_type != self.device_type and not v.keys & K_CPU:
+            raise RuntimeError(f"{name}(): Expected all tensors to be on the same device, but found at least two devices, {(<object>self).device} and {(<object>v).device}!")
         return beside(cast_to(v, self.dtype), self)
     if not is_number(value):
         raise TypeError(f"{name}(): argument 'value' must be Number, not {type(value).__name__}")

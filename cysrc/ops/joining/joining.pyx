@@ -26,7 +26,7 @@ cdef int common_type(list tensors) except -1:
 cdef TensorBase cat_kernel(list tensors, int64_t dim, TensorBase out, int mode):
     cdef TensorBase first = None, t, r
     cdef int64_t sizes[MAX_DIMS]
-    cdef int64_t total = 0
+    cdef int64_t total = 0, most = 9223372036854775807
     cdef int d, k, i = 0, code
     cdef bint direct = True, channels_last = True, dense = True      # dense: channels_last parts without gaps, of one type
     if not tensors:
@@ -59,6 +59,8 @@ cdef TensorBase cat_kernel(list tensors, int64_t dim, TensorBase out, int mode):
             for k in range(t.ndim):
                 if k != d and t.sizes[k] != first.sizes[k]:
                     raise hinted("cat", RuntimeError(f"Sizes of tensors must match except in dimension {d}. Expected size {first.sizes[k]} but got size {t.sizes[k]} for tensor number {i} in the list."))
+            if t.sizes[d] > most - total:
+                raise RuntimeError(f"cat: the sizes along dimension {d} add up to more than {most}")
             total += t.sizes[d]
             if t.dtype != code or not t.contiguous:
                 direct = False
@@ -593,7 +595,9 @@ def _interleave_index(TensorBase counts not None, output_size):
     r = empty_tensor(1, &total, I64, DEV_CPU)
     q = <int64_t*>data_of(r)
     for i in range(c.numel):
-        for j in range(p[i]):
+        for j in range(min(p[i], total - k)):          # another thread may have changed them
             q[k] = i
             k += 1
+    if k != total:
+        raise RuntimeError("repeat_interleave: repeats changed while they were read")
     return r

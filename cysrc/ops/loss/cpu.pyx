@@ -156,16 +156,20 @@ cdef int nll_loss_backward(class_loss* call, TensorBase grad, TensorBase target,
     cdef TensorBase g = contiguous_of(cast_to(grad, code)), d = result if result.dtype == code else empty_tensor(result.ndim, result.sizes, code, DEV_CPU)
     cdef const int64_t* t = <const int64_t*>data_of(target)
     cdef double scale = 1 / read_real(data_of(total_weight), total_weight.dtype, 0) if call.reduction == LOSS_MEAN else 1
-    cdef int64_t i
+    cdef int64_t i, c
     cdef Scalar zero
     zero.kind = 1
     zero.i = 0
     zero.d = zero.im = 0
     fill_elements(d, &zero)
     for i in range(call.rows):
-        if t[i] != call.ignore_index:
-            write_real(data_of(d), code, (i // call.inner * call.classes + t[i]) * call.inner + i % call.inner,
-                       -scale * (1 if weight is None else read_real(data_of(weight), code, t[i])) * read_real(data_of(g), code, i if g.ndim else 0))
+        c = t[i]                        # once: another thread may change it
+        if c == call.ignore_index:
+            continue
+        if c < 0 or c >= call.classes:
+            raise hinted("class range", IndexError(f"Target {c} is out of bounds."))
+        write_real(data_of(d), code, (i // call.inner * call.classes + c) * call.inner + i % call.inner,
+                   -scale * (1 if weight is None else read_real(data_of(weight), code, c)) * read_real(data_of(g), code, i if g.ndim else 0))
     return 0 if d is result else copy_elements(result, d)
 
 

@@ -21,7 +21,8 @@ cdef object offsets_of(object lengths, object offsets):
 cdef int check_lengths(TensorBase lengths, int64_t n) except -1:
     if bool((<object>lengths < 0).any()):
         raise RuntimeError("lengths contains negative value!")
-    if not bool((<object>lengths.sum(-1) == n).all()):
+    # a sum may wrap: each length is looked at, too
+    if bool((<object>lengths > n).any()) or not bool((<object>lengths.sum(-1) == n).all()):
         raise RuntimeError("segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when !unsafe.")
     return 0
 
@@ -41,6 +42,8 @@ cdef TensorBase segment_reduce_impl(TensorBase data, object reduce, TensorBase l
     if given is None:
         raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
     what = "lengths" if offsets is None else "offsets"
+    if given.ndim == 0 or data.ndim < given.ndim:
+        raise RuntimeError(f"segment_reduce(): Expected data to have at least as many dimensions as {what}, which needs one or more, but got {what} of shape {shape_text(given)} for data of shape {shape_text(data)}")
     axis = wrap_dim(axis, data.ndim)
     if category[data.dtype] != CAT_FLOAT:
         raise NotImplementedError(f"\"_segment_reduce\" not implemented for '{dtype_text(data.dtype)}'")

@@ -156,7 +156,7 @@ def reshape(TensorBase input not None, *shape):
     infer_size(&d, input.numel, &full)
     if view_strides(input, &full, strides):
         return op_view(input, &full)
-    return op_view(<TensorBase>_ops.contiguous(input), &full)
+    return op_view(<TensorBase?>_ops.contiguous(input), &full)
 
 
 def reshape_keyword(TensorBase input not None, shape):
@@ -356,7 +356,7 @@ cdef TensorBase slice_kernel(TensorBase self, int64_t dim, int64_t start, int64_
     for i in range(self.ndim):
         sizes[i] = self.sizes[i]
         strides[i] = self.strides[i]
-    sizes[d] = (end - start + step - 1) // step if end > start else 0
+    sizes[d] = (end - start - 1) // step + 1 if end > start else 0
     strides[d] = self.strides[d] * step if step < (<int64_t>1 << 40) else self.strides[d]
     return make_view(self, self.ndim, sizes, strides, self.offset + (start * self.strides[d] if sizes[d] > 0 or self.numel else 0))
 
@@ -372,7 +372,7 @@ cdef TensorBase narrow_kernel(TensorBase self, int64_t dim, int64_t start, int64
         raise IndexError(f"start out of range (expected to be in range of [{-self.sizes[d]}, {self.sizes[d]}], but got {start})")
     if start < 0:
         start += self.sizes[d]
-    if start + length > self.sizes[d]:
+    if length > self.sizes[d] - start:
         raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({self.sizes[d]}).")
     return slice_kernel(self, d, start, start + length, 1)
 
@@ -391,6 +391,7 @@ cdef TensorBase diagonal_kernel(TensorBase self, int64_t offset, int64_t dim1, i
     cdef int64_t length, start = self.offset
     if a == b or self.ndim < 2:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    offset = max(offset, -self.sizes[a])          # -offset exists
     if offset >= 0:
         length = max(min(self.sizes[a], self.sizes[b] - min(offset, self.sizes[b])), <int64_t>0)
         if length:
@@ -514,7 +515,7 @@ def chunk(TensorBase input not None, chunks, dim=0):
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {k}")
     d = wrap_dim(parse_int(dim, "chunk", "dim"), input.ndim)
     n = input.sizes[d]
-    size = (n + k - 1) // k
+    size = n // k + (n % k != 0)
     if size == 0:
         check_number_of_views("chunk", input, k)
         return split_with_sizes(input, [0] * k, d)
@@ -530,6 +531,8 @@ def tensor_split(TensorBase input not None, indices_or_sections, dim=0):
     d = wrap_dim(parse_int(dim, "tensor_split", "dim"), input.ndim)
     n = input.sizes[d]
     if isinstance(indices_or_sections, TensorBase):
+        if (<TensorBase>indices_or_sections).device_type != DEV_CPU:
+            raise RuntimeError(f"tensor_split expected tensor_indices_or_sections to be on cpu, but it's on {indices_or_sections.device}")
         indices_or_sections = indices_or_sections.tolist()
     if isinstance(indices_or_sections, (tuple, list)):
         edges = [0, *indices_or_sections]
