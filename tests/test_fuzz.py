@@ -21,7 +21,7 @@ def test_random_calls_end_in_a_result_or_in_an_exception_of_the_usual_kinds(seed
     assert not failures, "\n".join(failures)
 
 
-@pytest.mark.parametrize("mode", ["filters", pytest.param("threads", marks=needs_gil), "dispatch", pytest.param("layouts", marks=needs_gil)])
+@pytest.mark.parametrize("mode", ["filters", pytest.param("threads", marks=needs_gil), "dispatch", "answers", "indices", "names", pytest.param("layouts", marks=needs_gil)])
 def test_somebody_else_changes_the_tensors_of_a_call(mode):
     """With the guard's allocator, in which a kernel that reads what it did not check faults."""
     guard.build()

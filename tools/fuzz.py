@@ -7,7 +7,7 @@ an exception of a kind that PyTorch raises.
     python -m tools.guard python -m tools.fuzz       # with an allocator that makes overruns fault in the release build
 
 The mode `calls` is described here, `filters`, `threads` and `dispatch` in tools/fuzz_hostile.py, `gradients` in tools/fuzz_gradients.py, `layouts` (sparse, nested and
-masked tensors) in tools/fuzz_layouts.py.
+masked tensors) in tools/fuzz_layouts.py, `indices` (indices that change before the backward pass) in tools/fuzz_indices.py, `answers` and `names` in tools/fuzz_hostile.py.
 
 A program is one to four calls over shared tensors (tools/fuzz_arguments.py); what comes back is read, printed and
 differentiated. A batch of programs runs in a child process, which notes the number of each before it starts; a child that
@@ -36,7 +36,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Callable, Iterator
 
-from tools import fuzz_gradients, fuzz_hostile, fuzz_layouts
+from tools import fuzz_gradients, fuzz_hostile, fuzz_indices, fuzz_layouts
 from tools.fuzz_arguments import TENSOR_NAMES, Arguments, quiet
 
 ALLOWED = (TypeError, ValueError, RuntimeError, IndexError, NotImplementedError, OverflowError, MemoryError, AttributeError, BufferError, AssertionError)
@@ -226,6 +226,10 @@ def dispatch(trt: Any, table: Table, seed: int, number: int, show: Callable[[str
     return run_program(trt, table, seed, number, show, around=fuzz_hostile.under_a_dispatch_mode)
 
 
+def answers(trt: Any, table: Table, seed: int, number: int, show: Callable[[str], None] | None = None) -> str | None:
+    return run_program(trt, table, seed, number, show, around=fuzz_hostile.under_an_answering_mode)
+
+
 def layouts(trt: Any, table: Table, seed: int, number: int, show: Callable[[str], None] | None = None) -> str | None:
     """Every second program has large operands and a thread that changes them."""
     if number % 2:
@@ -234,7 +238,8 @@ def layouts(trt: Any, table: Table, seed: int, number: int, show: Callable[[str]
 
 
 # What a program of each mode is: (the package, targets, seed, number, where to show its calls) -> what is wrong, or None.
-MODES: dict[str, Program] = {"calls": run_program, "filters": filters, "threads": threads, "dispatch": dispatch, "layouts": layouts, "gradients": fuzz_gradients.run_program}
+MODES: dict[str, Program] = {"calls": run_program, "filters": filters, "threads": threads, "dispatch": dispatch, "layouts": layouts, "gradients": fuzz_gradients.run_program,
+                             "answers": answers, "indices": fuzz_indices.run_program, "names": fuzz_hostile.open_a_name}  # fmt: skip
 
 
 def seconds_of(mode: str) -> int:
@@ -300,6 +305,8 @@ def replay(seed: int, number: int, only: str, mode: str = "calls") -> None:
 def names_of(seed: int, number: int, only: str, mode: str = "calls") -> str:
     """The operators that a program calls."""
     draw = random.Random(f"{seed}:{number}")
+    if mode == "indices":
+        return fuzz_indices.name_of(seed, number)
     table = table_of(mode, selected(only))
     return " ".join(draw.choice(table)[0] for _ in range(draw.choice(LENGTHS)))
 
