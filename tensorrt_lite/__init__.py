@@ -30,6 +30,7 @@ except ImportError as _error:
 finally:
     if _collecting:
         _gc.enable()
+from tensorrt_lite._C.core.hints import LookUp as _LookUp
 from tensorrt_lite._C.core.device import (
     channels_last,
     channels_last_3d,
@@ -171,6 +172,9 @@ def __getattr__(name: str):
         raise error("", name)
     globals()[name] = value
     return value
+
+
+globals()["__getattr__"] = _LookUp(__getattr__)
 
 
 class _MissingModules:

@@ -47,13 +47,13 @@ _NAMES = {
 
 
 class _Similar:
-    """What the interpreter looks for similar names in: the package's of about the same length, since it suggests none among more than 750."""
+    """What the interpreter looks for similar names in: a module's of about the same length, since it suggests none among more than 750."""
 
-    def __init__(self, name: str) -> None:
-        self._length = len(name)
+    def __init__(self, owner: str, name: str) -> None:
+        self._owner, self._length = owner, len(name)
 
     def __dir__(self) -> list[str]:
-        return [name for name in dir(sys.modules["tensorrt_lite"]) if abs(len(name) - self._length) < 4]
+        return [name for name in dir(sys.modules[self._owner]) if abs(len(name) - self._length) < 4]
 
 
 _REASON = "it is not implemented (docs/gaps.md, or tensorrt-lite missing)"
@@ -70,11 +70,14 @@ def is_known(module: str, name: str) -> bool:
 
 def error(module: str, name: str) -> AttributeError:
     """The error for a name that a module (without the package's name; '' is the package) does not have."""
-    text = f"module '{_owner(module)}' has no attribute '{name}'"
+    from tensorrt_lite._names import public_name
+
+    owner = _owner(module)
+    text = f"module '{public_name()}{owner.removeprefix('tensorrt_lite')}' has no attribute '{name}'"
     # the interpreter suggests similar names to an error that does not say whose attribute it is, and `complex` is no `compile`
     if is_known(module, name):
         return AttributeError(f"{text}: {_REASON}", name=name)
-    return AttributeError(text, name=name, obj=_Similar(name)) if not module else AttributeError(text)
+    return AttributeError(text, name=name, obj=_Similar(owner, name))
 
 
 def refuse_import(fullname: str) -> None:

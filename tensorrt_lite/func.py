@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tensorrt_lite._C.core.hints import LookUp as _LookUp
 from tensorrt_lite._transforms.derivatives import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, vjp
 from tensorrt_lite._transforms.functionalize import functionalize
 from tensorrt_lite._transforms.mapping import vmap
@@ -132,6 +133,9 @@ def __getattr__(name: str) -> Any:
     from tensorrt_lite._missing import error
 
     raise error("func", name)
+
+
+globals()["__getattr__"] = _LookUp(__getattr__)
 
 
 def __dir__() -> list[str]:

@@ -411,19 +411,22 @@ def load(
         raise RuntimeError("Can not safely load weights when explicit pickle_module is specified" if not allow_code else "load(): weights_only=True and allow_code=True contradict each other")
     executes = allow_code if allow_code is not None else weights_only is False
     order = sys.byteorder if _default_endianness is LoadEndianness.NATIVE else "big" if _default_endianness is LoadEndianness.BIG else "little"
-    return read_checkpoint(
-        f,
-        map_location,
-        safe=_safe_globals,
-        use_mmap=bool(mmap),
-        options=pickle_load_args,
-        layers=weights_only is False,
-        memory_limit=memory_limit,
-        executing=(pickle_module or pickle) if executes else None,
-        default_order=order,
-        shared=_mmap_flags == mmap_module.MAP_SHARED,
-        skip_data=_settings.skip_data,
-    )
+    try:
+        return read_checkpoint(
+            f,
+            map_location,
+            safe=_safe_globals,
+            use_mmap=bool(mmap),
+            options=pickle_load_args,
+            layers=weights_only is False,
+            memory_limit=memory_limit,
+            executing=(pickle_module or pickle) if executes else None,
+            default_order=order,
+            shared=_mmap_flags == mmap_module.MAP_SHARED,
+            skip_data=_settings.skip_data,
+        )
+    except pickle.UnpicklingError as error:
+        raise error.with_traceback(None)  # noqa: B904 (the reader's frames tell nothing of the file)
 
 
 def _forced(weights_only: bool | None) -> bool | None:

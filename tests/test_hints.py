@@ -40,6 +40,14 @@ def loads(saved, model):
     return lambda lib: model(lib).load_state_dict(saved(lib))
 
 
+def before_init(lib, make):
+    class Model(lib.nn.Module):
+        def __init__(self):
+            self.part = make(lib)
+
+    Model()
+
+
 # Key of the hint, the mistake. "=": the text is PyTorch's to the letter; "<": PyTorch's stands first, what follows names operator or shapes.
 MISTAKES = [
     ("shapes", "=", lambda lib: lib.nn.Linear(4, 3)(lib.ones(2, 5))),
@@ -80,6 +88,12 @@ MISTAKES = [
     ("recurrent size", "=", lambda lib: lib.nn.LSTM(3, 4)(lib.ones(2, 5, 7))),
     ("one value", "=", lambda lib: lib.nn.BatchNorm1d(3)(lib.ones(1, 3))),
     ("no parameters", "=", lambda lib: lib.optim.SGD([], lr=0.1)),
+    ("init first", "=", lambda lib: before_init(lib, lambda lib: lib.nn.Linear(1, 1))),
+    ("init first", "=", lambda lib: before_init(lib, lambda lib: lib.nn.Parameter(lib.ones(1)))),
+    ("init first", "=", lambda lib: before_init(lib, lambda lib: lib.nn.Buffer(lib.ones(1)))),
+    ("model for parameters", "=", lambda lib: lib.optim.SGD(lib.nn.Linear(1, 1), lr=0.1)),
+    ("model for parameters", None, lambda lib: lib.optim.AdamW(lib.nn.Sequential(lib.nn.Linear(1, 1)))),
+    ("view", "=", lambda lib: lib.ones(2, 3).t().view(6)),
     ("prefix", "=", loads(lambda lib: {f"module.{k}": v for k, v in lib.nn.Linear(2, 2).state_dict().items()}, lambda lib: lib.nn.Linear(2, 2))),
     ("nested", "=", loads(lambda lib: {"model": lib.nn.Linear(2, 2).state_dict(), "epoch": 1}, lambda lib: lib.nn.Linear(2, 2))),
     ("keys", "=", loads(lambda lib: {"w": lib.ones(1)}, lambda lib: lib.nn.Linear(2, 2))),
@@ -158,3 +172,37 @@ def test_cuda_without_a_driver_is_one_frame_and_a_hint(call):
     assert "importlib" not in said and "_kernels" not in said
     if "synchronize" not in call:
         assert said.count("File ") == 1
+
+
+def shown_by(tmp_path, text):
+    """What `tensorrt-lite run` of a program prints to stderr."""
+    program = tmp_path / "program.py"
+    program.write_text(text)
+    done = subprocess.run([sys.executable, "-m", "tensorrt_lite", "run", str(program)], capture_output=True, text=True, timeout=120,
+                          env={**os.environ, "PYTHONPATH": str(Path(trt.__file__).parent.parent)})  # fmt: skip
+    return done.stderr
+
+
+@pytest.mark.parametrize("look,text", [
+    ("torch.nn.Linear2", "module 'torch.nn' has no attribute 'Linear2'. Did you mean: 'Linear'?"),
+    ("torch.nn.functional.reluu", "module 'torch.nn.functional' has no attribute 'reluu'. Did you mean: 'relu'?"),
+    ("torch.utils.data.DataLoader2", "module 'torch.utils.data' has no attribute 'DataLoader2'. Did you mean: 'DataLoader'?"),
+    ("torch.sigmiod", "module 'torch' has no attribute 'sigmiod'. Did you mean: 'sigmoid'?"),
+])  # fmt: skip
+def test_a_wrong_name_shows_the_users_line_alone(tmp_path, look, text):
+    lines = shown_by(tmp_path, f"import torch\n{look}\n").splitlines()
+    assert lines[-1] == f"AttributeError: {text}"
+    assert sum(line.startswith("  File ") for line in lines) == 1
+
+
+def test_a_file_with_a_class_shows_no_frame_of_the_reader(tmp_path):
+    trt.save(trt.nn.Linear(1, 1), tmp_path / "f.pt")
+    with pytest.raises(Exception, match="Weights only load failed") as error:
+        trt.load(tmp_path / "f.pt")
+    assert [frame.name for frame in traceback.extract_tb(error.value.__traceback__)][1:] == ["load"]
+
+
+def test_the_forward_traceback_begins_in_the_program(tmp_path):
+    text = shown_by(tmp_path, "import torch\nwith torch.autograd.detect_anomaly():\n    x = torch.zeros(1, requires_grad=True)\n    (x.sqrt() * 0).sum().backward()\n")
+    first = text.partition("Traceback of forward call that caused the error:\n")[2].splitlines()[0]
+    assert first == f'  File "{tmp_path / "program.py"}", line 4, in <module>'

@@ -496,3 +496,24 @@ def test_symbols_hand_over_the_objects_that_tables_have_under_their_names():
     ours, theirs = handed_over(trt), handed_over(torch)
     assert ours == theirs
     assert trt.Tensor.__neg__ is trt.Tensor.neg and trt.Tensor.__rdiv__ is trt.Tensor.__rtruediv__
+
+
+def test_a_plain_method_gets_the_arguments_in_order_and_a_warning():
+    class Plain:
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return self, func, args
+
+    x = Plain()
+    with pytest.warns(UserWarning, match="`__torch_function__` as a plain method is deprecated"):
+        found, function, args = trt.add(x, 1)
+    assert found is x and function is trt.add and args == (x, 1)
+
+
+def test_a_static_method_gets_the_arguments_in_order():
+    class Static:
+        @staticmethod
+        def __torch_function__(func, types, args=(), kwargs=None):
+            return func, args
+
+    x = Static()
+    assert trt.add(x, 1) == (trt.add, (x, 1))

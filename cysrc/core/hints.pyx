@@ -31,6 +31,9 @@ HINTS = {
     "float gradient": "Integers have no gradients: write 1.0 for 1, or x.float().requires_grad_().",
     "recurrent size": "Recurrent layers take (L, N, input_size), with batch_first=True (N, L, input_size).",
     "one value": "A batch of one has no variance: drop_last=True in the DataLoader, model.eval() where nothing is trained, or GroupNorm.",
+    "init first": "Call super().__init__() in the class's __init__ before attributes are assigned.",
+    "model for parameters": "An optimizer takes the model's parameters: SGD(model.parameters(), lr=0.1).",
+    "view": "A view can't reorder elements in memory, as transposed, permuted, sliced and channels_last tensors need it: x.reshape(...) copies where it must.",
     "no parameters": "Layers in a plain list or dict are not found: nn.ModuleList, nn.ModuleDict. An iterator of parameters is empty after its first use: list(model.parameters()).",
     "prefix": 'The keys of one side begin with "{0}", as a wrapper of the model adds it: {{k.removeprefix("{0}"): v for k, v in state.items()}}.',
     "nested": 'This looks like a checkpoint that holds the weights under "{0}": load_state_dict(checkpoint["{0}"]).',
@@ -47,3 +50,21 @@ def hinted(str key, error, *parts):
     hint = HINTS[key]
     error.add_note("Hint: " + (hint.format(*parts) if parts else hint))
     return error
+
+
+cdef class LookUp:
+    """The `__getattr__` of a module: an error that `find` raises for a missing name shows the line that asked for it and no frame of the package's."""
+    cdef readonly object find
+
+    def __init__(self, find):
+        self.find = find
+
+    def __call__(self, str name not None):
+        try:
+            return self.find(name)
+        except AttributeError as error:
+            if error.name != name:      # of a look-up inside
+                raise
+            found = error
+        found.__traceback__ = None
+        raise found

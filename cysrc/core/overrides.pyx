@@ -133,6 +133,8 @@ cdef extern from *:
     object trt_call_one(object f, object x)
 
 cdef extern from "Python.h":
+    bint PyMethod_Check(object)
+    PyObject* PyMethod_GET_SELF(object)
     PyObject* PyThreadState_GetDict()
     object PyMethod_New(object, object)
     PyObject* PyTuple_GET_ITEM(PyObject*, Py_ssize_t)
@@ -251,6 +253,12 @@ cdef int collect(object x, list found, list types, bint plain, bint nested) exce
     return 0
 
 
+cdef int warn_of_plain_method() except -1:
+    import warnings
+    warnings.warn("Defining your `__torch_function__` as a plain method is deprecated and will be an error in future, please define it as a classmethod.", stacklevel=2)
+    return 0
+
+
 cdef object consult(object function, list found, list types, tuple args, dict kwargs, bint symbol=False):
     """The answer of the top mode or else of the arguments' classes; NotImplemented when there is nobody to ask. A symbol that all
     decline is NotImplemented, too: Python tries the other operand's."""
@@ -272,7 +280,10 @@ cdef object consult(object function, list found, list types, tuple args, dict kw
             if type(x) is <object>tensor_type:
                 continue
             asked = True
-            result = type(x).__torch_function__(function, given, args, kwargs)
+            override = x.__torch_function__
+            if PyMethod_Check(override) and PyMethod_GET_SELF(override) == <PyObject*>x:
+                warn_of_plain_method()
+            result = override(function, given, args, kwargs)
             if result is not NotImplemented:
                 return result
     if not asked or symbol:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorrt_lite._C.core.hints import LookUp as _LookUp
 from tensorrt_lite.amp.autocast_mode import autocast, custom_bwd, custom_fwd, is_autocast_available
 from tensorrt_lite.amp.grad_scaler import GradScaler
 
@@ -22,6 +23,9 @@ def __getattr__(name: str) -> Any:
     from tensorrt_lite._missing import error
 
     raise error("amp", name)
+
+
+globals()["__getattr__"] = _LookUp(__getattr__)
 
 
 def __dir__() -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tensorrt_lite._C.core.hints import LookUp as _LookUp
 from tensorrt_lite import _ops
 from tensorrt_lite._C.autograd.engine import begin_pass as _begin_pass, end_pass as _end_pass, run_backward as _run_backward
 from tensorrt_lite._C.autograd.thread_snapshot import is_multithreading_enabled
@@ -52,6 +53,9 @@ def __getattr__(name: str) -> Any:
         raise error("autograd", name)
     globals()[name] = value
     return value
+
+
+globals()["__getattr__"] = _LookUp(__getattr__)
 
 
 def __dir__() -> list[str]:

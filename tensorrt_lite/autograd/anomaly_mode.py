@@ -5,6 +5,7 @@ The executor calls ``print_forward_trace`` when the backward of a Node fails whi
 
 from __future__ import annotations
 
+import sys
 import warnings
 
 from tensorrt_lite._C.autograd.anomaly import _set_trace_printer
@@ -99,7 +100,19 @@ def print_forward_trace(node) -> None:
             stacklevel=2,
         )
         return
+    trace = _from_program(trace)
     warnings.warn(f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{''.join(trace)}", stacklevel=2)
+
+
+def _from_program(trace: list[str]) -> list[str]:
+    """The formatted entries of a stack from the program's first frame on, where a command of this package runs the program."""
+    runner = sys.modules.get("tensorrt_lite._run_program")
+    if runner is None:
+        return trace
+    first = max((i for i, entry in enumerate(trace) if entry.startswith(f'  File "{runner.__file__}"')), default=-1) + 1
+    while 0 < first < len(trace) and trace[first].startswith('  File "<frozen runpy>"'):
+        first += 1
+    return trace[first:]
 
 
 _set_trace_printer(print_forward_trace)

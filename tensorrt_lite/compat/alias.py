@@ -16,6 +16,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 
+from tensorrt_lite._C.core.hints import LookUp
 from tensorrt_lite.compat import absent, children, names
 from tensorrt_lite.compat.metadata import VERSION, find_distributions
 from tensorrt_lite.compat.modules.torch_version import TorchVersion
@@ -110,7 +111,7 @@ class _Fallback:
                 frame = frame.f_back  # of a module that `report` watches
             value = _NOTHING if name.startswith("__") and name != "__all__" else self._alias.stand_in(self._path, name, frame)
             if value is _NOTHING:
-                raise error or AttributeError(f"module '{_joined(_THERE, self._path)}' has no attribute '{name}'")
+                raise error or AttributeError(f"module '{_joined(_THERE, self._path)}' has no attribute '{name}'", name=name, obj=sys.modules.get(_joined(_THERE, self._path)))
             return value
         finally:
             # an error that a frame holds whose traceback holds the frame keeps all callers, and what they have, until a collection
@@ -176,7 +177,7 @@ class _Alias:
             self.set_attribute(module, "__version__", VERSION)
         if not hasattr(module, "__path__") and path in names.packages():
             self.set_attribute(module, "__path__", [])
-        self.set_attribute(module, "__getattr__", _Fallback(self, path, vars(module).get("__getattr__")))
+        self.set_attribute(module, "__getattr__", LookUp(_Fallback(self, path, vars(module).get("__getattr__"))))
         for observe in observers:
             observe(module)
         if path in _WHOLE:
@@ -214,7 +215,7 @@ class _Alias:
             if _exists(name):
                 module = importlib.import_module(name)
                 if base == _THIN and "__getattr__" not in vars(module):
-                    vars(module)["__getattr__"] = _Fallback(self, path)
+                    vars(module)["__getattr__"] = LookUp(_Fallback(self, path))
                     self._undo.append(lambda: delattr(module, "__getattr__"))
                     if not hasattr(module, "__path__"):
                         self.set_attribute(module, "__path__", [])

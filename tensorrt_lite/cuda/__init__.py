@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tensorrt_lite._C.core.hints import LookUp as _LookUp
 from tensorrt_lite._C.core.device import device as _device
 from tensorrt_lite._C.cuda import driver as _driver
 
@@ -62,6 +63,9 @@ def __getattr__(name: str) -> Any:
         raise error("cuda", name)
     globals()[name] = value
     return value
+
+
+globals()["__getattr__"] = _LookUp(__getattr__)
 
 
 def __dir__() -> list[str]:

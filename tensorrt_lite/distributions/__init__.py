@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorrt_lite._C.core.hints import LookUp as _LookUp
 from tensorrt_lite.distributions import constraints, transforms
 from tensorrt_lite.distributions.bernoulli import Bernoulli
 from tensorrt_lite.distributions.beta import Beta
@@ -100,6 +101,9 @@ def __getattr__(name: str) -> Any:
     from tensorrt_lite._missing import error
 
     raise error("distributions", name)
+
+
+globals()["__getattr__"] = _LookUp(__getattr__)
 
 
 def __dir__() -> list[str]:

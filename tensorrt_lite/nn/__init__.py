@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tensorrt_lite._C.core.hints import LookUp as _LookUp
 from . import attention, functional, init, modules, utils
 from .modules import *  # noqa: F403
 from .modules import __all__ as _module_names
@@ -34,6 +35,9 @@ def __getattr__(name: str) -> object:
     from tensorrt_lite._missing import error
 
     raise error("nn", name)
+
+
+globals()["__getattr__"] = _LookUp(__getattr__)
 
 
 def __dir__() -> list[str]:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tensorrt_lite._C.core.hints import LookUp as _LookUp
 from tensorrt_lite import _public
 
 from ._functional.activation import (
@@ -349,6 +350,9 @@ def __getattr__(name: str) -> Any:
         value = _public.function(getattr(_ops, _RENAMED.get(name, name)), name, __name__)
     globals()[name] = value
     return value
+
+
+globals()["__getattr__"] = _LookUp(__getattr__)
 
 
 def __dir__() -> list[str]:

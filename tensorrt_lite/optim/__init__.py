@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tensorrt_lite._C.core.hints import LookUp as _LookUp
 from . import optimizer
 from .adam import Adam, AdamW
 from .optimizer import Optimizer
@@ -75,6 +76,9 @@ def __getattr__(name: str) -> Any:
     from tensorrt_lite._missing import error
 
     raise error("optim", name)
+
+
+globals()["__getattr__"] = _LookUp(__getattr__)
 
 
 def __dir__() -> list[str]:

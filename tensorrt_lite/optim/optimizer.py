@@ -209,6 +209,14 @@ class Optimizer:
             )
         self.state: defaultdict[Tensor, Any] = _State(dict)
         self.param_groups: list[dict[str, Any]] = []
+        try:
+            self._add_groups(params)
+        except TypeError as error:
+            if callable(getattr(params, "parameters", None)):
+                hinted("model for parameters", error)
+            raise
+
+    def _add_groups(self, params: ParamsT) -> None:
         groups: list[Any] = list(params)
         if not groups:
             raise hinted("no parameters", ValueError("optimizer got an empty parameter list"))

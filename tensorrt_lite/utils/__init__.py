@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorrt_lite._C.core.hints import LookUp as _LookUp
+
 __all__ = [
     "ThroughputBenchmark", "backcompat", "backend_registration", "benchmark", "checkpoint", "cmake_prefix_path", "collect_env", "cpp_backtrace", "cpp_extension",
     "data", "deterministic", "dlpack", "flop_counter", "generate_methods_for_privateuse1_backend", "get_cpp_backtrace", "hooks", "model_zoo", "module_tracker",
@@ -37,6 +39,9 @@ def __getattr__(name: str) -> Any:
     from tensorrt_lite._missing import error
 
     raise error("utils", name)
+
+
+globals()["__getattr__"] = _LookUp(__getattr__)
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,5 @@
 # Kernels of the view family: each computes sizes, strides and offset of a view, checks them, and never touches data.
+from tensorrt_lite._C.core.hints import hinted
 
 cdef extern from "Python.h":
     bint PyLong_CheckExact(object)
@@ -77,7 +78,7 @@ cdef TensorBase view_kernel(TensorBase self, const Dims* size):
     cdef int64_t strides[MAX_DIMS]
     infer_size(size, self.numel, &d)
     if not view_strides(self, &d, strides):
-        raise RuntimeError("view size is not compatible with input tensor's size and stride (at least one dimension spans across two contiguous subspaces). Use .reshape(...) instead.")
+        raise hinted("view", RuntimeError("view size is not compatible with input tensor's size and stride (at least one dimension spans across two contiguous subspaces). Use .reshape(...) instead."))
     return make_view(self, d.n, d.v, strides, self.offset)
 
 

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import tensorrt_lite as trt
 
+from tensorrt_lite._C.core.hints import hinted
+
 from ..parameter import Parameter
 import tensorrt_lite.nn.modules._conversion as _conversion
 import tensorrt_lite.nn.modules._hooks as _hooks
@@ -223,7 +225,7 @@ class Module(StateDictMixin):
             object.__setattr__(self, name, value)
         elif isinstance(value, Parameter):
             if parameters is None:
-                raise AttributeError("cannot assign parameters before Module.__init__() call")
+                raise hinted("init first", AttributeError("cannot assign parameters before Module.__init__() call"))
             self._remove_from("_parameters", name)
             self.register_parameter(name, value)
         elif parameters is not None and name in parameters:
@@ -235,7 +237,7 @@ class Module(StateDictMixin):
         elif isinstance(value, Module):
             modules = state.get("_modules")
             if modules is None:
-                raise AttributeError("cannot assign module before Module.__init__() call")
+                raise hinted("init first", AttributeError("cannot assign module before Module.__init__() call"))
             self._remove_from("_modules", name)
             for hook in _hooks.global_registration["module"].values():
                 output = hook(self, name, value)
@@ -243,6 +245,8 @@ class Module(StateDictMixin):
                     value = output
             modules[name] = value
         elif parameters is None:
+            if isinstance(value, trt.Tensor) and getattr(value, "_is_buffer", False):
+                raise hinted("init first", AttributeError("cannot assign buffer before Module.__init__() call"))
             object.__setattr__(self, name, value)
         elif name in state["_modules"]:
             if value is not None:
@@ -327,7 +331,7 @@ class Module(StateDictMixin):
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Adds a parameter under `name`; None reserves the name. Raises KeyError or TypeError as PyTorch does."""
         if "_parameters" not in self.__dict__:
-            raise AttributeError("cannot assign parameter before Module.__init__() call")
+            raise hinted("init first", AttributeError("cannot assign parameter before Module.__init__() call"))
         self._check_name("parameter", name, "_parameters")
         if param is not None and not isinstance(param, Parameter):
             raise TypeError(
@@ -347,7 +351,7 @@ class Module(StateDictMixin):
     def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
         """Adds a tensor that is state but not trained; it stays outside the state dict if not persistent."""
         if "_buffers" not in self.__dict__:
-            raise AttributeError("cannot assign buffer before Module.__init__() call")
+            raise hinted("init first", AttributeError("cannot assign buffer before Module.__init__() call"))
         self._check_name("buffer", name, "_buffers")
         if tensor is not None and not isinstance(tensor, trt.Tensor):
             raise TypeError(f"cannot assign '{_type_name(tensor)}' object to buffer '{name}' (torch Tensor or None required)")

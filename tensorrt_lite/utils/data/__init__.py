@@ -1,5 +1,6 @@
 """Datasets, samplers, collation, DataLoader and data pipes; seeded loaders draw the same orders as PyTorch's."""
 
+from tensorrt_lite._C.core.hints import LookUp as _LookUp
 from ._utils.collate import default_collate, default_convert
 from .dataloader import DataLoader, get_worker_info
 from .dataset import (
@@ -75,6 +76,9 @@ def __getattr__(name: str) -> object:
     from tensorrt_lite._missing import error
 
     raise error("utils.data", name)
+
+
+globals()["__getattr__"] = _LookUp(__getattr__)
 
 
 def __dir__() -> list[str]:
