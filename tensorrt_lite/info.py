@@ -188,6 +188,14 @@ def _sharing(figures: Mapping[str, Any]) -> str:
     return f"yes ({figures['lost']} of {figures['split']} split regions lost time, {figures['serial']} ran in one thread; last pause {figures['pause'] * 1e3:.0f} ms)"
 
 
+def _blas_lines(blas: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The library's version, kernels and threads, and its file."""
+    if not blas:
+        return [("blas", "unknown")]
+    version = " ".join(str(blas.get("config", "OpenBLAS")).split()[:2])
+    return [("blas", f"{version}, kernels for {blas.get('core')}, {blas.get('threads')} threads"), ("blas library", str(blas.get("library")))]
+
+
 def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
     def joined(value: Any) -> str:
         if isinstance(value, dict):
@@ -200,14 +208,14 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
     chosen, products = record.pop("instruction_set", None), record.pop("bfloat16_products", None)
     lines = [
         ("version", facts["version"]),
-        ("build", joined({"compiler": record.pop("compiler", None), "debug": record.pop("debug", None), **record})),
+        ("build", joined({"compiler": record.pop("compiler", None), **({"debug": True} if record.pop("debug", None) else {}), **record})),
         ("python", facts["python"]),
         ("system", facts["system"]),
         ("cpu", f"{processor['model']}, {processor['cores']} cores"),
         ("cpu features", joined(processor["features"])),
         ("instruction set", joined(chosen)),
         ("bf16 products", joined(products)),
-        ("blas", joined(facts["blas"])),
+        *_blas_lines(facts["blas"]),
         ("openmp threads", joined(facts["openmp"]["threads"])),
         ("openmp runtime", joined(facts["openmp"]["runtime"])),
         ("openmp runtimes", joined(facts["openmp"]["runtimes"])),
@@ -225,7 +233,7 @@ def main(argv: list[str] | None = None) -> int:
     import argparse
     import json
 
-    parser = argparse.ArgumentParser(prog="tensorrt-lite info", description="Tell build, CPU, BLAS, threads, CUDA.")
+    parser = argparse.ArgumentParser(prog="tensorrt-lite info", description="Show the build, CPU, BLAS, threads and CUDA.")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of lines")
     options = parser.parse_args(argv)
     facts = collect()
