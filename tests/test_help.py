@@ -107,6 +107,12 @@ def test_their_examples_print_the_same_in_pytorch(kind: type) -> None:
     assert failures(inspect.cleandoc(kind.__doc__).replace(_help.IMPORT, ">>> import torch as trt\n"), kind.__name__) == ""
 
 
+def test_classes_of_functions_speak_to_users() -> None:
+    """IPython's `trt.Tensor.sum?` shows the docstring of the method's class, too."""
+    assert type(trt.Tensor.sum).__doc__.startswith("A method of tensors: `x.sum(dim=1)`")
+    assert type(trt.conv2d).__doc__.startswith("A function of the package.") and type(trt.Tensor.shape).__doc__.startswith("A property of tensors")
+
+
 # Modules whose functions have examples, too.
 MODULES = """
     autograd autograd.functional func masked nested nn.init nn.utils nn.utils.parametrizations nn.utils.parametrize nn.utils.prune nn.utils.rnn signal.windows sparse testing

@@ -412,13 +412,12 @@ def has_overrides(relevant):
 # ---- the objects ---------------------------------------------------------------------------------------------------
 
 cdef class PublicFunction:
-    """A public function (`owner` is the name of its module) or method (`owner` is its class) over `impl`, which does the work.
-
-    manner: how overrides get the arguments, AS_CALLED or BY_NAME; handed: what they get as `func`, this object when None
-    (`a + b` hands over `Tensor.add`); opaque: lists among the arguments are data (1), or overrides are not asked
-    at all, as the package itself calls it (2); spellings: {keyword: the name that impl has for
-    it, or "*" for one that becomes the last positional argument, as `dims` of `permute(*dims)`}; factory: it makes tensors out of none, or like
-    its first argument."""
+    """A function of the package. help() of it lists its parameters and shows an example."""
+    # `owner`: the name of the module of a function, the class of a method; `impl` does the work.
+    # manner: how overrides get the arguments, AS_CALLED or BY_NAME; handed: what they get as `func`, this object when None (`a + b` hands
+    # over `Tensor.add`); opaque: lists among the arguments are data (1), or overrides are not asked at all, as the package itself calls it
+    # (2); spellings: {keyword: the name that impl has for it, or "*" for one that becomes the last positional argument, as `dims` of
+    # `permute(*dims)`}; factory: it makes tensors out of none, or like its first argument.
     cdef void* vectorcall          # the first six as in trt_public: no cdef method may be added, its table would come before them
     cdef void* run
     cdef PyObject* called
@@ -611,7 +610,8 @@ cdef tuple starred_by_name(PublicFunction function, tuple args, dict kwargs):
 
 
 cdef class PublicProperty:
-    """A property of tensors whose access asks overrides; they get `Tensor.grad.__get__`, `__set__` or `__delete__`."""
+    """A property of tensors, such as `x.shape` or `x.grad`."""
+    # Access asks overrides; they get `Tensor.grad.__get__`, `__set__` or `__delete__`.
     cdef readonly object fget, fset, fdel
     cdef object name_, owner
 
