@@ -9,7 +9,7 @@
 #include "lanes.h"
 #include "reduce.h"
 
-enum { COLUMN_BLOCK = 1024, MOMENT_COLUMNS = 256, GROUP_ROWS = 64, COLUMN_VECTORS = 4 };
+enum { COLUMN_BLOCK = 1024, MOMENT_COLUMNS = 256, GROUP_ROWS = 64, COLUMN_VECTORS = 4, NARROW = 32, FOLDED_ROWS = 8 };
 
 /* A register of the compute type from memory. */
 KERNEL_INLINE vf32 vector_at_f32(const char* p) { return *(const vf32_u*)p; }
@@ -28,6 +28,22 @@ KERNEL_INLINE vf32 vector_at_bf16(const char* p) { return (vf32){ld_bf16(((const
 
 /* ---- sums: EXPR(v) of four rows at a time, so that the accumulator is loaded once for four elements ---- */
 #define DEFINE_SUM_COLS(NAME, T, C, EXPR, FINISH)                                                   \
+    /* A group of rows of few elements that follow each other: FOLDED_ROWS rows are one row. */     \
+    KERNEL_FN void NAME##_narrow_group(const char* p, int64_t w, C* part, const reduce_call* call) { \
+        C buf[4][FOLDED_ROWS * NARROW], wide[FOLDED_ROWS * NARROW] = {0};                           \
+        const int64_t n = FOLDED_ROWS * w, bytes = n * (int64_t)sizeof(T);                          \
+        (void)call;                                                                                 \
+        for (int64_t k = 0; k < GROUP_ROWS / FOLDED_ROWS; k += 4, p += 4 * bytes) {                 \
+            const C* x0 = stage_##T(p, sizeof(T), n, buf[0]);                                       \
+            const C* x1 = stage_##T(p + bytes, sizeof(T), n, buf[1]);                               \
+            const C* x2 = stage_##T(p + 2 * bytes, sizeof(T), n, buf[2]);                           \
+            const C* x3 = stage_##T(p + 3 * bytes, sizeof(T), n, buf[3]);                           \
+            VECTORIZE for (int64_t c = 0; c < n; c++)                                               \
+                wide[c] += (EXPR(x0[c]) + EXPR(x1[c])) + (EXPR(x2[c]) + EXPR(x3[c]));               \
+        }                                                                                           \
+        for (int64_t k = 0; k < FOLDED_ROWS; k++)                                                   \
+            VECTORIZE for (int64_t c = 0; c < w; c++) part[c] += wide[k * w + c];                   \
+    }                                                                                               \
     KERNEL_FN void NAME##_cols(COLS_ARGS) {                                                         \
         C buf[4][COLUMN_BLOCK], part[COLUMN_BLOCK];                                                 \
         f64 total[COLUMN_BLOCK];                                                                    \
@@ -38,6 +54,10 @@ KERNEL_INLINE vf32 vector_at_bf16(const char* p) { return (vf32){ld_bf16(((const
             for (int64_t r0 = 0; r0 < n; r0 += GROUP_ROWS) {                                        \
                 int64_t r = r0, end = min_i64(r0 + GROUP_ROWS, n);                                  \
                 for (int64_t c = 0; c < w; c++) part[c] = 0;                                        \
+                if (w <= NARROW && end - r0 == GROUP_ROWS && reduce_stride == w * (int64_t)sizeof(T)) { \
+                    NAME##_narrow_group(base + r * reduce_stride, w, part, call);                   \
+                    r = end;                                                                        \
+                }                                                                                   \
                 for (; r + 4 <= end; r += 4) {                                                      \
                     const char* p = base + r * reduce_stride;                                       \
                     const C* x0 = stage_##T(p, sizeof(T), w, buf[0]);                               \

@@ -117,6 +117,9 @@ static void narrow_blocks(void *context, i64 begin, i64 end)
 
 /* ---- lines -------------------------------------------------------------------------------------------------------- */
 
+enum { FEW_KEPT = 4, SHORT_LINE = 512 }; /* of topk: so few of so few are found by a pass for each */
+
+#define WIDE_KEYS 0
 #define KEY u32
 #define ELEMENT u64
 #define F(name) name##_32
@@ -128,6 +131,7 @@ static void narrow_blocks(void *context, i64 begin, i64 end)
 #define RANKS_BEFORE(x, j, y, i) ((x) < (y))
 #include "sorting_lines.h"
 
+#define WIDE_KEYS 1
 #define KEY u64
 #define ELEMENT Wide
 #define F(name) name##_64

@@ -252,6 +252,25 @@ static void F(first_few)(Line *l, i64 k)
     F(compact)(l, m);
 }
 
+#if WIDE_KEYS == 0
+/* The k first elements of a short line, a pass for each: the least of what is left. */
+static void F(first_by_passes)(Line *l, i64 k)
+{
+    const KEY *keys = (const KEY *)l->keys;
+    ELEMENT left[SHORT_LINE], *a = (ELEMENT *)l->a;
+    const i64 n = l->n;
+    for (i64 i = 0; i < n; i++)
+        left[i] = PACK(keys[i], i);
+    for (i64 place = 0; place < k; place++) {
+        ELEMENT least = ~(ELEMENT)0;
+        for (i64 i = 0; i < n; i++)
+            least = left[i] < least ? left[i] : least;
+        a[place] = least;
+        left[AT(least)] = ~(ELEMENT)0;
+    }
+}
+#endif
+
 /* The k first elements, by the key of the last of them; in the order of positions unless l->s->ordered. */
 static void F(first_many)(Line *l, i64 k)
 {
@@ -430,6 +449,11 @@ static void F(one_line)(Line *l)
         over_blocks(l, F(emit_blocks));
         return;
     case SORT_FIRST:
+#if WIDE_KEYS == 0
+        if (s->keep && s->keep <= FEW_KEPT && l->n <= SHORT_LINE)
+            F(first_by_passes)(l, s->keep);
+        else
+#endif
         if (s->keep <= 1024 && s->keep <= l->n / 8)
             F(first_few)(l, s->keep);
         else if (s->keep)
@@ -464,6 +488,7 @@ static void F(one_line)(Line *l)
 
 #undef EMIT
 #undef KEY
+#undef WIDE_KEYS
 #undef ELEMENT
 #undef F
 #undef PACK

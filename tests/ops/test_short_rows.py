@@ -163,3 +163,41 @@ def test_copies_of_rows_that_repeat(times: int, shape: tuple[int, ...], dtype: s
     wide[..., 1:-2] = x
     np.testing.assert_array_equal(wide.numpy()[..., 1:-2], expected)
     assert not wide[..., 0].any() and not wide[..., -2:].any()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16"])
+@pytest.mark.parametrize("shape", [(1000, 8), (129, 3), (128, 1), (4096, 15), (640, 31), (2, 500, 7)])
+def test_sums_down_a_few_columns(shape: tuple[int, ...], dtype: str) -> None:
+    """Several rows of few columns are summed as one."""
+    x = torch.rand(shape, generator=torch.Generator().manual_seed(3)).to(getattr(torch, dtype))
+    wide, dim = x.double().numpy(), len(shape) - 2
+    tolerance = {"bfloat16": 1e-2, "float16": 2e-3, "float64": 1e-13}.get(dtype, 1e-6)
+    np.testing.assert_allclose(x.sum(dim).double().numpy(), wide.sum(dim), rtol=tolerance)
+    np.testing.assert_allclose(x.mean(dim).double().numpy(), wide.mean(dim), rtol=tolerance)
+    np.testing.assert_allclose(x[..., 1:].sum(dim).double().numpy(), wide[..., 1:].sum(dim), rtol=tolerance)
+
+
+def test_sums_down_a_few_columns_do_not_depend_on_threads() -> None:
+    x, before, results = torch.randn(50001, 9), torch.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            results.append(x.sum(0).tolist() + x.bfloat16().mean(0).tolist())
+    finally:
+        torch.set_num_threads(before)
+    assert results[0] == results[1] == results[2]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int64", "int32", "uint8"])
+@pytest.mark.parametrize(("n", "k"), [(1, 1), (8, 1), (8, 2), (9, 4), (65, 3), (512, 4), (513, 4)])
+@pytest.mark.parametrize("largest", [True, False])
+def test_topk_of_short_rows_is_the_beginning_of_the_sorted_row(n: int, k: int, dtype: str, largest: bool) -> None:
+    x = torch.randint(0, 5, (301, n), generator=torch.Generator().manual_seed(1)).to(getattr(torch, dtype))
+    if "float" in dtype:
+        x[3, n // 2] = float("nan")
+        x[4] = float("-inf")
+        x[5, 0] = -0.0
+    values, indices = x.topk(k, largest=largest)
+    ordered, order = x.sort(descending=largest, stable=True)
+    assert indices.tolist() == order[:, :k].tolist()
+    assert torch.equal(values.nan_to_num(7), ordered[:, :k].nan_to_num(7))

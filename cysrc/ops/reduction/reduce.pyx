@@ -39,6 +39,7 @@ cdef const reduce_kernels* TABLE = reduce_table()
 
 cdef enum:
     MIN_COLUMNS = 16               # columns below which rows are faster than the column kernel
+    MIN_FOLDED = 128               # rows from which sums take several rows of a few columns as one (reduce_cols.h)
     SHORT_ROW = 48                 # elements up to which rows are turned into columns, when there are MIN_ROWS of them
     MIN_ROWS = 32
     PACK = 2048                    # elements of a packed block, a share of the work
@@ -279,7 +280,8 @@ cdef int reduce(reduce_call* call, TensorBase self, TensorBase result, TensorBas
     r.rows = kept_sizes[n_kept - 1]
     r.row_stride = kept_strides[n_kept - 1] * item
     out_stride = r.out_item * r.rows
-    if r.row_stride == item and r.n > 1 and r.kernels.cols != NULL and r.rows >= MIN_COLUMNS and r.elem_stride != item:
+    if r.row_stride == item and r.n > 1 and r.kernels.cols != NULL and r.elem_stride != item and (
+            r.rows >= MIN_COLUMNS or op == REDUCE_SUM and r.n >= MIN_FOLDED and r.elem_stride == r.rows * item and is_floating_type(self.dtype)):
         r.rows = -r.rows
     r.outer_ndim = n_kept - 1
     for i in range(n_kept - 2, -1, -1):
