@@ -34,7 +34,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Measure the library, alone or beside others, round by round in turns.",
         epilog="tensorrt-lite bench draw RUN.json draws a saved run, tensorrt-lite bench compare A.json B.json compares two. exit status: 0 fine; 1 a row failed, got slower (--compare) or missed its budget (--check); 2 usage",
     )
-    parser.add_argument("suites", nargs="*", metavar="suite", help=f"of {', '.join(rows.SUITES)}; all when left out")
+    parser.add_argument("suites", nargs="*", metavar="suite", help=f"of {', '.join(rows.SUITES)}, all when left out; or {', '.join(rows.SWEEPS)}, which looks for slow rows")
     parser.add_argument("--library", default="tensorrt_lite", metavar="NAME", help="library under test")
     parser.add_argument("--against", default="", metavar="NAMES", help="compare with these, as in torch,numpy")
     parser.add_argument("--threads", default=None, metavar="COUNTS", help="as in 1,2; all cores when left out")
@@ -48,6 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--chart", type=Path, metavar="FILE", help="draw the ratios as an image: .svg, with matplotlib .png and others")
     parser.add_argument("--plot", action="store_true", help="draw the ratios in the terminal")
     parser.add_argument("--share", type=Path, metavar="FILE", help="save the run with the installation's facts and no paths, for `bench compare`")
+    parser.add_argument("--above", type=float, metavar="RATIO", help="print only the rows above this ratio to the first library of --against, measured three times")
     parser.add_argument("--check", action="store_true", help="measure rows over their budget again, fail after three")
     parser.add_argument(
         "--isolate",
@@ -147,6 +148,35 @@ def _measure(row: Row, sides: Sequence[Side], threads: int, plan: Plan, check: b
     return result, f"over: {excess}" if excess else "within" if judged else ""
 
 
+def _ratio(result: Result, sides: Sequence[Side]) -> float:
+    """The median ratio to the first library of --against; 0 where there is none."""
+    spread = result.ratios.get(sides[1].name)
+    return spread.median if spread is not None else 0.0
+
+
+def _run_above(chosen: Sequence[Row], sides: Sequence[Side], counts: Sequence[int], plan: Plan, above: float) -> list[tuple[Result, str]]:
+    """Measure every row, those above the ratio three times, and print and return those that stay above; the least of the three counts."""
+    found, compared = [], 0
+    for number, row in enumerate(chosen):
+        for threads in counts:
+            _status_line(f"[{number + 1} of {len(chosen)}] {row.key}, {threads} threads")
+            result = measure.measure(row, sides, threads, plan)
+            for _ in range(_CHECK_RUNS - 1):
+                if _ratio(result, sides) <= above:
+                    break
+                result = min(result, measure.measure(row, sides, threads, plan), key=lambda r: _ratio(r, sides))
+            compared += _ratio(result, sides) > 0
+            if _ratio(result, sides) > above:
+                found.append((result, ""))
+    _status_line("")
+    found.sort(key=lambda pair: -_ratio(pair[0], sides))
+    if found:
+        results, verdicts = zip(*found, strict=True)
+        report.print_table(f"rows above {above:g}", results, [side.name for side in sides], verdicts)
+    print(f"{compared} rows compared, {len(found)} above {above:g} of the time of {sides[1].name}")
+    return found
+
+
 def _run(
     chosen: Sequence[Row], sides: Sequence[Side], counts: Sequence[int], plan: Plan, check: bool
 ) -> list[tuple[Result, str]]:
@@ -193,6 +223,8 @@ def main(argv: list[str] | None = None) -> int:
     libraries = [options.library, *_names(options.against)]
     if len(set(libraries)) != len(libraries):
         parser.error("a library is named twice")
+    if options.above is not None and len(libraries) == 1:
+        parser.error("--above compares: name a library with --against")
     if (options.chart or options.plot) and len(libraries) == 1:
         parser.error(f"--{'chart' if options.chart else 'plot'} shows ratios: name a library with --against")
     plan = measure.QUICK if options.quick else measure.Plan()
@@ -212,7 +244,7 @@ def main(argv: list[str] | None = None) -> int:
         _warn(f"cannot load {name or 'a library'} ({error})" + (f": pip install {name}, or leave it out of --against" if name else ""))
         return 2
     try:
-        done = _run(chosen, sides, counts, plan, options.check)
+        done = _run(chosen, sides, counts, plan, options.check) if options.above is None else _run_above(chosen, sides, counts, plan, options.above)
     except KeyboardInterrupt:
         _status_line("")
         print("interrupted", file=sys.stderr)

@@ -87,12 +87,13 @@ def empty() -> None:
     """What the loop calls when its own cost is measured."""
 
 
-def time_calls(work: Callable[[], object], number: int) -> float:
+def time_calls(work: Callable[[], object], number: int, clock: Callable[[], float] | None = None) -> float:
     """Seconds that `number` calls took together, the loop included."""
-    start = time.perf_counter()
+    clock = clock or time.perf_counter
+    start = clock()
     for _ in repeat(None, number):
         work()
-    return time.perf_counter() - start
+    return clock() - start
 
 
 def import_library(name: str) -> Any:
@@ -161,12 +162,13 @@ class LocalSide:
             start = time.perf_counter()
             self._work()
             return time.perf_counter() - start
+        clock = self._clock()
         number = 1
-        while (taken := time_calls(self._work, number)) < 2e-4:
+        while (taken := time_calls(self._work, number, clock)) < 2e-4:
             number *= 4
         if taken < 0.05:
             # A neighbour's time slice in this one sample would choose a block of a single call.
-            taken = min(taken, time_calls(self._work, number), time_calls(self._work, number))
+            taken = min(taken, time_calls(self._work, number, clock), time_calls(self._work, number, clock))
         return taken / number
 
     def block(self, number: int) -> float:
@@ -175,18 +177,22 @@ class LocalSide:
             value = self._work()
             assert isinstance(value, (int, float))
             return float(value)
+        clock = self._clock()
         collecting = gc.isenabled()
         gc.disable()
         try:
             # The other side had the caches, and an idle pool of threads may sleep: the first call is not counted.
             time_calls(self._work, max(1, number // 20))
-            taken = time_calls(self._work, number)
+            taken = time_calls(self._work, number, clock)
             if self._row.subtract_loop:
                 taken = max(taken - time_calls(empty, number), 0.0)
         finally:
             if collecting:
                 gc.enable()
         return taken / number
+
+    def _clock(self) -> Callable[[], float] | None:
+        return time.process_time if self._row is not None and self._row.processor else None
 
     def close(self) -> None:
         self._work = empty

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 SUITES = ("startup", "overhead", "pointwise", "operators", "reduction", "indexing", "sorting", "images", "fft", "gemm", "conv", "nn", "layers", "vision", "train", "loading", "cuda")
 
+# measured only where they are named: searches for rows that take longer than PyTorch's
+SWEEPS = ("classes",)
+
 NO_COUNTERPART = "has no counterpart"
 
 
@@ -30,7 +33,8 @@ class Row:
     name: unique within its suite. unit: "s" when the row is a time, else what its figure counts ("modules", "bytes").
     own_clock: the callable returns its figure (seconds or a count) instead of being timed. subtract_loop: the cost of
     calling an empty callable is taken off, for rows of a microsecond and less. limit: the ratio to PyTorch's time that
-    the project holds itself to. limit_seconds: the same as an absolute time. slow: left out by `--quick`.
+    the project holds itself to. limit_seconds: the same as an absolute time. slow: left out by `--quick`. processor: timed
+    in the process's processor time, on which other work of the machine counts little; for one thread.
     """
 
     name: str
@@ -43,6 +47,7 @@ class Row:
     limit: float | None = None
     limit_seconds: float | None = None
     slow: bool = False
+    processor: bool = False
 
     @property
     def key(self) -> str:
@@ -62,8 +67,8 @@ def load(suites: Iterable[str] = SUITES, pattern: str | None = None, quick: bool
     wanted = re.compile(pattern or "")
     rows: list[Row] = []
     for suite in suites:
-        if suite not in SUITES:
-            raise ValueError(f"unknown suite {suite!r}; suites are {', '.join(SUITES)}")
+        if suite not in (*SUITES, *SWEEPS):
+            raise ValueError(f"unknown suite {suite!r}; suites are {', '.join((*SUITES, *SWEEPS))}")
         rows.extend(importlib.import_module(f"{__package__}.suites.{suite}").rows())
     keys = [row.key for row in rows]
     assert len(keys) == len(set(keys)), "two rows share a name"

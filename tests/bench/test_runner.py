@@ -22,6 +22,7 @@ from tensorrt_lite.bench import cli, markdown, measure, report, rows, saved, svg
 from tensorrt_lite.bench.cli import main
 from tensorrt_lite.bench.measure import Plan, Result, Spread
 from tensorrt_lite.bench.rows import Row
+from tensorrt_lite.bench.suites import classes
 from tensorrt_lite.bench.worker import WorkerSide
 
 FAST = Plan(block=1e-4, rounds=5, least=3, budget=0.05)
@@ -59,7 +60,7 @@ def local_result(build, **options) -> Result:
 # rows
 
 
-@pytest.mark.parametrize("suite", rows.SUITES)
+@pytest.mark.parametrize("suite", [*rows.SUITES, *rows.SWEEPS])
 def test_every_suite_has_rows_of_its_own(suite):
     found = rows.load([suite])
     assert found
@@ -81,6 +82,39 @@ def test_large_pointwise_operators_have_rows_in_both_sizes(function, size):
 @pytest.mark.parametrize("size", ["1M", "16M"])
 def test_reductions_have_rows_in_both_sizes(function, size):
     assert f"reduction/{function} {size}" in {row.key for row in rows.load(["reduction"])}
+
+
+@pytest.mark.parametrize("label", ["short rows of a slice", "bfloat16 channels_last images"])
+def test_rows_of_classes_run(label):
+    """Each call of the search for slow rows works on a class; those of results without gradients say so."""
+    found = [row for row in rows.load(["classes"]) if row.name.endswith(f", {label}") and row.name.removesuffix(f", {label}").removesuffix(" gradient") in classes.CALLS.keys() | classes.IMAGE_CALLS]
+    assert len(found) > 40
+    side = measure.LocalSide("tensorrt_lite")
+    statuses = {row.name: side.build(row, 1) for row in found}
+    assert not [f"{name}: {status}" for name, status in statuses.items() if status.startswith("failed") or "AttributeError" in status]
+    assert sum(status == "ok" for status in statuses.values()) > 0.8 * len(found)
+
+
+def test_sweeps_are_left_out_unless_named():
+    assert not any(row.suite in rows.SWEEPS for row in rows.load())
+
+
+def test_above_keeps_the_rows_that_stay_above_the_ratio(capsys):
+    """The least of three measurements counts; one below the ratio ends the row."""
+    ours = {"slow": [3.0, 2.0, 4.0], "noisy": [3.0, 1.0], "fast": [0.5]}
+    chosen = [dataclasses.replace(row_of(lambda lib, threads: None), name=name) for name in ours]
+
+    def measured(row, sides, threads, plan):
+        ratio = ours[row.name].pop(0)
+        return Result(row, threads, {}, {"torch": Spread.of([ratio])}, {"numpy": "ok", "torch": "ok"})
+
+    sides = [ScriptedSide("numpy", []), ScriptedSide("torch", [])]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(measure, "measure", measured)
+        found = cli._run_above(chosen, sides, [1], FAST, 1.2)
+    assert [(result.row.name, result.ratios["torch"].median) for result, _ in found] == [("slow", 2.0)]
+    assert not any(ours.values())
+    assert "3 rows compared, 1 above 1.2 of the time of torch" in capsys.readouterr().out
 
 
 def test_the_pattern_selects_by_suite_and_name():
