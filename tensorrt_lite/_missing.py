@@ -14,14 +14,14 @@ _NAMES = {
         empty_quantized fake_quantize_per_channel_affine fake_quantize_per_tensor_affine quantize_per_channel quantize_per_tensor
     """,
     "nn": "intrinsic qat quantizable quantized",
-    "nn.parallel": "DistributedDataParallel DistributedDataParallelCPU distributed scatter_gather",
-    "utils": "bottleneck bundled_inputs mobile_optimizer",
+    "nn.parallel": "DistributedDataParallel DistributedDataParallelCPU distributed",
+    "utils": "bottleneck bundled_inputs hipify jit mkldnn mobile_optimizer model_dump show_pickle viz",
     "utils.benchmark": "CallgrindStats CopyIfCallgrind FunctionCount FunctionCounts FuzzedSparseTensor",
     "utils.cpp_extension": "SyclExtension",
     "utils.checkpoint": "DefaultDeviceType GraphExecGroup",
     "autograd": "SavedTensor",
     "cuda": """
-        comm gds green_contexts jiterator nccl tunable GreenContext current_blas_handle current_solver_handle
+        gds green_contexts jiterator nccl tunable GreenContext current_blas_handle current_solver_handle
     """,
     "accelerator": """
         Graph empty_cache empty_host_cache get_device_capability get_memory_info max_memory_allocated max_memory_reserved memory_allocated

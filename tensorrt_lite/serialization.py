@@ -73,6 +73,7 @@ _settings = _Settings()
 _default_endianness: LoadEndianness | None = None
 _compute_crc32 = True
 _mmap_flags: int | None = None
+_mmap_by_default = False
 
 
 # ---- safe globals
@@ -416,7 +417,7 @@ def load(
             f,
             map_location,
             safe=_safe_globals,
-            use_mmap=bool(mmap),
+            use_mmap=_mmap_by_default if mmap is None else bool(mmap),
             options=pickle_load_args,
             layers=weights_only is False,
             memory_limit=memory_limit,

@@ -34,7 +34,7 @@ _LAZY = {
     **dict.fromkeys(("CudaError", "check_error", "cudart", "cudaStatus", "get_sync_debug_mode", "nvtx", "profiler", "set_sync_debug_mode"), "runtime"),
     **dict.fromkeys(("clock_rate", "device_memory_used", "memory_usage", "power_draw", "temperature", "utilization"), "nvml"),
 }  # fmt: skip
-_SUBMODULES = {"amp", "streams", "memory", "graphs", "random", "modules", "nvml", "sparse"}
+_SUBMODULES = {"amp", "comm", "streams", "memory", "graphs", "random", "modules", "nvml", "sparse"}
 _SERVICES = {"emulator_library": "_compiler", "compile_unit": "_compiler", "note_launch": "_compiler", "cublaslt": "_libraries"}
 
 

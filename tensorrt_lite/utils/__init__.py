@@ -8,8 +8,8 @@ from tensorrt_lite._C.core.hints import LookUp as _LookUp
 
 __all__ = [
     "ThroughputBenchmark", "backcompat", "backend_registration", "benchmark", "checkpoint", "cmake_prefix_path", "collect_env", "cpp_backtrace", "cpp_extension",
-    "data", "deterministic", "dlpack", "flop_counter", "generate_methods_for_privateuse1_backend", "get_cpp_backtrace", "hooks", "model_zoo", "module_tracker",
-    "rename_privateuse1_backend", "safetensors", "set_module", "swap_tensors", "tensorboard", "throughput_benchmark", "weak",
+    "data", "debug_log", "deterministic", "dlpack", "file_baton", "flop_counter", "generate_methods_for_privateuse1_backend", "get_cpp_backtrace", "hooks", "model_zoo", "module_tracker",
+    "rename_privateuse1_backend", "safetensors", "serialization", "set_module", "swap_tensors", "tensorboard", "throughput_benchmark", "weak",
 ]  # fmt: skip
 
 _FROM = {

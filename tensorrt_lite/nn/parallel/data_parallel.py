@@ -8,7 +8,7 @@ from typing import Any
 import tensorrt_lite as trt
 
 from ..modules.module import Module
-from .comm import gather, scatter_kwargs
+from .scatter_gather import gather, scatter_kwargs
 from .replicate import parallel_apply, replicate
 
 __all__ = ["DataParallel", "data_parallel"]
