@@ -1,8 +1,7 @@
-"""`save` and `load` in PyTorch's file formats, in both directions, without executing anything that a file says unless that is asked for by name.
+"""`save` and `load` in PyTorch's file formats, in both directions. Nothing that a file says is executed, unless you ask for it by name."""
 
-This module is the public face and cheap to import; the work is in `_checkpoint`: `reader` (archive to objects),
-`unpickler` (an interpreter of pickle opcodes that builds data only), `writer` (objects to archive).
-"""
+# This module is the public face and cheap to import; the work is in `_checkpoint`: `reader` (archive to objects),
+# `unpickler` (an interpreter of pickle opcodes that builds data only), `writer` (objects to archive).
 
 from __future__ import annotations
 

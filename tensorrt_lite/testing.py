@@ -1,7 +1,6 @@
-"""Comparison and creation of tensors for tests, with PyTorch's semantics and messages (`torch.testing`).
+"""Comparison and creation of tensors for tests, with PyTorch's semantics and messages (`torch.testing`)."""
 
-Nothing in the package imports this module; NumPy is touched only when a caller hands in NumPy values.
-"""
+# Nothing in the package imports this module; NumPy is touched only when a caller hands in NumPy values.
 
 from __future__ import annotations
 

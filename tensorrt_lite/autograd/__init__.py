@@ -1,8 +1,13 @@
 """Automatic differentiation: backward, grad, the grad modes, custom Functions.
 
-The graph and the executor are compiled (``tensorrt_lite._C.autograd``); here arguments are checked and the first gradients
-are made. Parts that few programs use (functional, anomaly mode, graph) are imported on first access.
+>>> import tensorrt_lite as trt
+>>> x = trt.tensor([1.0, 2.0], requires_grad=True)
+>>> trt.autograd.grad((x ** 3).sum(), x)
+(tensor([ 3., 12.]),)
 """
+
+# The graph and the executor are compiled (``tensorrt_lite._C.autograd``); here arguments are checked and the first gradients
+# are made. Parts that few programs use (functional, anomaly mode, graph) are imported on first access.
 
 from __future__ import annotations
 

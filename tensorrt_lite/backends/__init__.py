@@ -1,5 +1,4 @@
-"""Switches and facts of backends under PyTorch's names. Each flag tells the truth about this library; `cuda` and `cudnn` have files of their own.
-"""
+"""Switches and facts of backends under PyTorch's names. Each flag tells the truth about this library."""
 
 from __future__ import annotations
 

@@ -1,10 +1,16 @@
-"""torch.fft: discrete Fourier transforms of one, two and all dimensions, of complex, real and Hermitian signals.
+"""Discrete Fourier transforms of one, two and all dimensions, of complex, real and Hermitian signals.
 
-Every transform is of compiled `_fft_c2c`, `_fft_r2c` and `_fft_c2r` (cysrc/ops/fft/fft.yaml; Stockham's and Bluestein's algorithms). A signal is padded with
-zeros or cut to the lengths asked for. `norm`: "backward" (None; the inverse divides by the number n of elements transformed), "forward" (the
-forward transform divides by n) or "ortho" (both divide by the root of n). Numbers of float32 and float64 and their complex types are transformed; integers and bools as
-the default dtype; half types raise RuntimeError, as on PyTorch's CPU. A wrong length, dimension or norm raises RuntimeError or IndexError.
+A signal is padded with zeros or cut to the lengths asked for. `norm`: "backward" (None; the inverse divides by the number n of elements transformed),
+"forward" (the forward transform divides by n) or "ortho" (both divide by the root of n). Numbers of float32 and float64 and their complex types are
+transformed; integers and bools as the default dtype. Half types raise RuntimeError, as on PyTorch's CPU. A wrong length, dimension or norm raises
+RuntimeError or IndexError.
+
+>>> import tensorrt_lite as trt
+>>> trt.fft.rfft(trt.tensor([1.0, 0.0, 0.0])).real
+tensor([1., 1.])
 """
+
+# Every transform is of compiled `_fft_c2c`, `_fft_r2c` and `_fft_c2r` (cysrc/ops/fft/fft.yaml; Stockham's and Bluestein's algorithms).
 
 from __future__ import annotations
 

@@ -1,7 +1,11 @@
-"""torch.linalg: factorisations, systems of equations, eigenvalues, norms. Operators work on the last two dimensions.
+"""Linear algebra: factorisations, systems of equations, eigenvalues, norms. Functions work on the last two dimensions of batches.
 
-Compiled operators are declared in cysrc/ops/linalg/linalg.yaml, compositions are in `tensorrt_lite._linear_algebra`.
+>>> import tensorrt_lite as trt
+>>> trt.linalg.solve(trt.tensor([[2.0, 0.0], [0.0, 4.0]]), trt.tensor([2.0, 2.0]))
+tensor([1.0000, 0.5000])
 """
+
+# Compiled operators are declared in cysrc/ops/linalg/linalg.yaml, compositions are in `tensorrt_lite._linear_algebra`.
 
 from __future__ import annotations
 

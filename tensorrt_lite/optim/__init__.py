@@ -1,8 +1,16 @@
 """Optimizers and learning rate schedules with PyTorch's arguments, numbers and state dicts.
 
-`FusedOptimizer` subclasses (SGD, Adam, AdamW) make one compiled call per step; the others update tensor by tensor and
-are, like the schedules, imported on first use: most programs need one optimizer, and all of them pay for imports.
+>>> import tensorrt_lite as trt
+>>> x = trt.tensor([1.0], requires_grad=True)
+>>> optimizer = trt.optim.SGD([x], lr=0.1)
+>>> (x ** 2).sum().backward()
+>>> optimizer.step()
+>>> round(x.item(), 3)
+0.8
 """
+
+# `FusedOptimizer` subclasses (SGD, Adam, AdamW) make one compiled call per step; the others update tensor by tensor and
+# are, like the schedules, imported on first use: most programs need one optimizer, and all of them pay for imports.
 
 from __future__ import annotations
 

@@ -1,9 +1,11 @@
-"""Learning rate schedules: each computes the rates of an optimizer's groups from an epoch counter.
+"""Learning rate schedules: each sets the rates of an optimizer's groups. Call `step()` once an epoch, behind `optimizer.step()`.
 
-A schedule is recursive (the new rate from the present one, so that schedules can be chained) and, where PyTorch has
-one, also has a closed form in `_get_closed_form_lr`, used by `step(epoch)`. Attribute names are part of `state_dict`
-and equal PyTorch's. A rate given as a tensor is written in place. Cyclic schedules live in `_cyclic_schedules`.
+Schedules can be chained, and saved by `state_dict()`. A rate that is a tensor is written in place.
 """
+
+# A schedule is recursive (the new rate from the present one, so that schedules can be chained) and, where PyTorch has
+# one, also has a closed form in `_get_closed_form_lr`, used by `step(epoch)`. Attribute names are part of `state_dict`
+# and equal PyTorch's. Cyclic schedules are in `_cyclic_schedules`.
 
 from __future__ import annotations
 

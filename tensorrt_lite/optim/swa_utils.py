@@ -1,7 +1,6 @@
-"""Averages of weights over training: AveragedModel (stochastic or exponential), SWALR, update_bn.
+"""Averages of weights over training: AveragedModel (stochastic or exponential), SWALR, update_bn."""
 
-Imported on first use, since it needs `nn`, which optimizers do not.
-"""
+# Imported on first use, since it needs `nn`, which optimizers do not.
 
 from __future__ import annotations
 

@@ -1,8 +1,13 @@
-"""torch.special: Bessel, Airy, error, gamma and zeta functions, orthogonal polynomials, and the package's functions under SciPy's names.
+"""Special functions: Bessel, Airy, error, gamma and zeta functions, orthogonal polynomials, and the package's functions under SciPy's names.
 
-Operators are declared in cysrc/ops/special/special.yaml. float32 results are within an ulp of the exact value, float64's within two; near zeros of functions that
-oscillate the ulp is that of their amplitude (tools/vmath_check measures it).
+float32 results are within an ulp of the exact value, float64's within two. Near zeros of functions that oscillate the ulp is that of their amplitude.
+
+>>> import tensorrt_lite as trt
+>>> trt.special.expit(trt.tensor([0.0, 2.0]))
+tensor([0.5000, 0.8808])
 """
+
+# Operators are declared in cysrc/ops/special/special.yaml; tools/vmath_check measures their errors.
 
 from __future__ import annotations
 
