@@ -10,9 +10,11 @@ _SHOWN_CHILDREN = 64
 
 def tensor_html(tensor: Any) -> str:
     """The printed tensor under a line of its shape, dtype, device, whether it requires a gradient, and its size in memory."""
+    from tensorrt_lite._tensor_str import name_of_history
+
     facts = [" x ".join(map(str, tensor.shape)) or "no dimensions", str(tensor.dtype), str(tensor.device)]
     if tensor.requires_grad:
-        facts.append("requires grad" if tensor.grad_fn is None else type(tensor.grad_fn).__name__)
+        facts.append(name_of_history(tensor) or "requires grad")
     layout = str(tensor.layout)
     facts.append(_bytes(tensor.numel() * tensor.element_size()) if layout == "torch.strided" else layout)
     return f"<div><small>{escape(' · '.join(facts))}</small><pre>{escape(repr(tensor))}</pre></div>"

@@ -242,6 +242,14 @@ def _wrapper_repr(tensor: Tensor) -> str:
     return f"{name}(lvl={level.number}{place}, value=\n{textwrap.indent(inner, '    ')}\n)"
 
 
+def name_of_history(tensor: Tensor) -> str | None:
+    """The name of the tensor's grad_fn, None without one. "Invalid" of a view whose base was written to, and that cannot be differentiated since."""
+    try:
+        return None if tensor.grad_fn is None else type(tensor.grad_fn).__name__
+    except RuntimeError:
+        return "Invalid"
+
+
 def tensor_repr(tensor: Tensor) -> str:
     """The text of `repr(tensor)` and `str(tensor)`."""
     import tensorrt_lite as trt
@@ -278,10 +286,7 @@ def tensor_repr(tensor: Tensor) -> str:
         if dtype not in (default, default_complex, trt.int64, trt.bool):
             suffixes.append(f"dtype={dtype}")
         text = _elements(values, len(prefix))
-    try:
-        name = None if tensor.grad_fn is None else type(tensor.grad_fn).__name__
-    except RuntimeError:  # a view whose base was written to, and that cannot be differentiated since
-        name = "Invalid"
+    name = name_of_history(tensor)
     if name is not None:
         suffixes.append(f"grad_fn=<{name}>")
     elif tensor.requires_grad:

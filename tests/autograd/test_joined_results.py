@@ -77,6 +77,14 @@ def test_a_grid_is_walked_again(n, corners) -> None:
     assert run(trt) == pytest.approx(run(torch), rel=1e-9, abs=1e-12)
 
 
+def test_a_grid_may_be_written_to() -> None:
+    theta = trt.ones(1, 2, 3, requires_grad=True)
+    grid = trt.nn.functional.affine_grid(theta, [1, 1, 2, 2], align_corners=True)
+    grid.mul_(2)
+    grid.sum().backward()
+    assert theta.grad.tolist() == [[[0.0, 0.0, 8.0]] * 2] and not grid._is_view()
+
+
 # ---- smooth where their parts are not
 
 LOGITS = [0.0, 1.0, -1.0, 0.5, -0.5, 2.0, 20.0, -20.0, 200.0, -200.0]

@@ -86,6 +86,44 @@ def test_second_derivatives(name) -> None:
                 trt.testing.assert_close(mine.detach(), trt.tensor(wanted.tolist(), dtype=trt.float64), rtol=1e-9, atol=1e-9, msg=lambda m, k=kind: f"{k}: {m}")
 
 
+def weighted(operator, view):
+    """First and second derivatives of what an operator makes of a view."""
+    x = trt.linspace(0.1, 0.8, 24, dtype=trt.float64).reshape(4, 6).requires_grad_()
+    w = trt.full((6,), 0.9, dtype=trt.float64, requires_grad=True)
+    y = operator(view(x * w))
+    first = trt.autograd.grad((y * y * trt.arange(y.numel(), dtype=trt.float64).reshape(y.shape)).sum(), (x, w), create_graph=True)
+    return [*first, *trt.autograd.grad(sum((g * g).sum() for g in first), (x, w), allow_unused=True)]
+
+
+def arguments():
+    """Samples of what operators take beside a tensor of shape (2, 6)."""
+    o, i = trt.full((2, 6), 0.3, dtype=trt.float64), trt.tensor([0, 1])
+    mask = trt.tensor([[True, False] * 3] * 2)
+    return [(), (o,), (2,), (0.3,), (0,), (0, 1), (o, o), (o, 0.3), (mask, 0.5), (mask, o), (0, i, o), (0, i, 0.5), (0.2, 0.6), (2, 0, 1.0)]
+
+
+GEOMETRY = {"requires_grad_", "detach_", "resize_", "resize_as_", "set_", "squeeze_", "unsqueeze_", "transpose_", "t_", "swapaxes_", "swapdims_", "as_strided_"}
+
+
+@pytest.mark.filterwarnings("ignore:This overload")
+def test_every_method_in_place_has_the_derivatives_of_its_form_out_of_place() -> None:
+    names = [n for n in dir(trt.Tensor) if n.endswith("_") and n[0] != "_" and n not in GEOMETRY and hasattr(trt.Tensor, n[:-1])]
+    compared, different = set(), []
+    for name in names:
+        for given in arguments():
+            for view in (VIEWS["narrow"], lambda h: h.t()[:, 1:3].t(), lambda h: h[1:3]):
+                try:
+                    expected = weighted(lambda v, n=name, a=given: getattr(v.clone(), n[:-1])(*a), view)
+                except (RuntimeError, TypeError, IndexError, ValueError, NotImplementedError):
+                    continue  # not of these arguments
+                compared.add(name)
+                for got, wanted in zip(weighted(lambda v, n=name, a=given: getattr(v, n)(*a), view), expected, strict=True):
+                    same = got is wanted if got is None or wanted is None else trt.allclose(got, wanted, rtol=1e-9, atol=1e-9, equal_nan=True)
+                    if not same and not (wanted is None and (got == 0).all() or got is None and (wanted == 0).all()):
+                        different.append((name, [type(a).__name__ for a in given]))
+    assert different == [] and len(compared) > 80
+
+
 def test_second_derivatives_of_writes_to_parts_of_complex_numbers() -> None:
     def run(lib):
         x = lib.linspace(0.1, 0.8, 8, dtype=lib.float64).requires_grad_()
@@ -226,3 +264,5 @@ def test_a_view_whose_base_was_written_is_printed() -> None:
         assert repr(part) == "tensor([2., 2.], grad_fn=<Invalid>)"
         with pytest.raises(RuntimeError, match="multiple views"):
             part.grad_fn  # noqa: B018
+        if lib is trt:
+            assert "Invalid" in part._repr_html_()

@@ -236,7 +236,8 @@ class AffineGridGenerator(trt.autograd.Function):
     @staticmethod
     def forward(theta: Any, align_corners: bool, *spatial: int) -> Any:
         base = _base_grid(list(spatial), align_corners, theta)
-        return base.expand(theta.shape[0], -1, -1).bmm(theta.transpose(1, 2)).view(theta.shape[0], *spatial, len(spatial))
+        grid = base.expand(theta.shape[0], -1, -1).bmm(theta.transpose(1, 2)).view(theta.shape[0], *spatial, len(spatial))
+        return grid.detach()  # no view, which could not be written to
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
