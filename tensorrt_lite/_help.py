@@ -28,6 +28,7 @@ _LISTS = {"int": "ints", "float": "floats", "Tensor": "Tensors"}
 _ONE_FOR_ALL = frozenset("dim dilation kernel_size normalized_shape output_padding output_size padding s shifts stride".split())
 
 _STARS = {Parameter.VAR_POSITIONAL: "*", Parameter.VAR_KEYWORD: "**"}
+_ONE = {"tuple of ints": "int", "int or tuple of ints": "int", "sequence of Tensors": "Tensor"}  # of what `*` gathers
 # A description may begin with types that the schema cannot say: "(int or str) what it is".
 _NAMED = re.compile(r"\(((?:Generator|None|Tensor|array|bool|callable|device|dict|dtype|float|function|int|list|number|object|sequence|str|tuple|type)\b[^)]*)\) ")
 
@@ -70,6 +71,9 @@ def parameters(function: Any, row: Declaration) -> str:
     lines = []
     for p in function.__signature__.parameters.values():
         if p.name == "self" and hasattr(function, "__objclass__"):
+            text = _NAMED.sub("", description(row, "input", "self"), count=1)
+            if text and text != _texts()["parameters"]["input"]:  # which says no more than the signature
+                lines += _line(f"self (Tensor): {text}")
             continue
         name, ours = names(function, p.name)
         kind = types.get(name) or types.get(ours) or ("Tensor" if name in ("input", "out") else "")
@@ -80,14 +84,17 @@ def parameters(function: Any, row: Declaration) -> str:
             kind = "tuple of Tensors or None"
         elif p.default is None and kind in ("Tensor", "tuple of Tensors"):
             kind += " or None"
-        if p.kind is Parameter.VAR_POSITIONAL:
-            kind = kind.removeprefix("tuple of ").removeprefix("int or tuple of ")
+        if p.kind is Parameter.VAR_POSITIONAL and kind in _ONE:
+            kind = _ONE[kind]
         default = "" if p.default is Parameter.empty else f"default {_shown(p.default)}"
         facts = ", ".join(filter(None, (kind, default)))
         stars = _STARS.get(p.kind, "")
-        line = f"{stars}{p.name}{f' ({facts})' if facts else ''}: {text}"
-        lines += textwrap.wrap(line, 108, initial_indent="    ", subsequent_indent="        ", break_on_hyphens=False)
+        lines += _line(f"{stars}{p.name}{f' ({facts})' if facts else ''}: {text}")
     return "\n".join(["Parameters:", *lines]) if lines else ""
+
+
+def _line(text: str) -> list[str]:
+    return textwrap.wrap(text, 108, initial_indent="    ", subsequent_indent="        ", break_on_hyphens=False)
 
 
 def _shown(default: Any) -> str:
@@ -115,7 +122,7 @@ def _types(row: Declaration) -> dict[str, str]:
             words = "" if kind == "Any" else _TYPES.get(kind, kind)
         if words and name in may_be_numbers:
             words += " or number"
-        found[name] = f"{words} or None" if words and optional else words
+        found[name] = f"{words.replace(' or ', ', ')} or None" if words and optional else words
     return found
 
 
