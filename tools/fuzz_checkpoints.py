@@ -424,6 +424,13 @@ def hostile_tensors() -> Iterator[tuple[str, Callable[[], bytes]]]:
             yield f"attributes of from type {size} x {count}", lambda: with_pickle(many_calls("torch._tensor._rebuild_from_type_v2", body, count), **eight)
             body = b"(" + tensor((1,), (1,), key="1") + b"\x88ccollections\nOrderedDict\n)R" + state + b"t"
             yield f"attributes of parameters {size} x {count}", lambda: with_pickle(many_calls("torch._utils._rebuild_parameter_with_state", body, count), **eight)
+    for count in (200_000, 1_000_000):
+        held = b"\x80\x02(" + text("storage") + b"ctorch\nFloatStorage\n" + text("1") + text("cpu") + number(1) + b"tQq\x010"
+        yield f"a storage in a list x {count}", lambda: with_pickle(held + b"](" + b"h\x01" * count + b"e.", **eight)
+        yield f"a storage in a list one by one x {count}", lambda: with_pickle(held + b"]" + b"h\x01a" * count + b".", **eight)
+        yield f"a storage in a tuple x {count}", lambda: with_pickle(held + b"(" + b"h\x01" * 1000 + b"tq\x020](" + b"h\x02" * count + b"e.", **eight)
+        yield f"storages in tuples x {count}", lambda: with_pickle(held + b"](" + b"h\x01\x85" * (count // 3) + b"e.", **eight)
+        yield f"storages in a dict x {count}", lambda: with_pickle(held + b"}(" + b"".join(number(i) + b"h\x01" for i in range(count // 4)) + b"u.", **eight)
     rows = 1 << 17
     many_rows = [tensor((rows + 1,), (1,), "Long", rows + 1), tensor((0,), (1,), "Long", 1, "1"), tensor((0,), (1,), "Long", 1, "1"), ]
     for count in (100, 20_000):

@@ -434,7 +434,7 @@ class _Session:
             if order != sys.byteorder:
                 _swap_bytes(flat, storage.dtype)
             given = flat.untyped_storage()
-            storage.untyped = self._restore(given, location)
+            storage.untyped, storage.typed = self._restore(given, location), None
             moved = moved or storage.untyped is not given
         if moved or self._tensors.read_again:
             # The tensors stand on the storages of the first pass, or are made of values: build them on the storages as they are now.

@@ -37,6 +37,9 @@ _SLOT = 10
 _FEW = 4096
 # Keys that are put into a dict together, of which most are short strings.
 _SINGLES = 32
+# Tuples of few parts are looked through whenever they become part of the result, others once.
+_SHORT = 16
+_MAX_TUPLE_DEPTH = 200
 _LONG_KEY = 255
 # An instance with its dict. What a function that the user allowed builds beyond that is its own affair.
 _ALLOWED_CALL = 300
@@ -75,9 +78,10 @@ class Inert:
 class Storage:
     """A storage of the file with the dtype its record declares; rebuilt tensors share `untyped`."""
 
-    __slots__ = ("dtype", "numel", "untyped")
+    __slots__ = ("dtype", "numel", "typed", "untyped")
 
     def __init__(self, untyped: Any, dtype: Any, numel: int) -> None:
+        self.typed: Any = None
         self.untyped = untyped
         self.dtype = dtype
         self.numel = numel
@@ -86,13 +90,15 @@ class Storage:
         """The storage as a part of the result: bytes by themselves (unless `typed`), elements with their dtype."""
         if self.dtype.itemsize == 1 and not typed:
             return self.untyped
-        from tensorrt_lite._typed_storage import TypedStorage
+        if self.typed is None:
+            from tensorrt_lite._typed_storage import TypedStorage
 
-        return TypedStorage._of(self.untyped, self.dtype)
+            self.typed = TypedStorage._of(self.untyped, self.dtype)
+        return self.typed
 
 
 def _plain(value: Any) -> Any:
-    """The object that a value of the interpreter stands for, when it becomes part of the result."""
+    """The object that a value of the interpreter stands for, when it becomes part of the result. Of tuples see `Unpickler._plain`."""
     if isinstance(value, Storage):
         return value.plain()
     if isinstance(value, Builder):
@@ -121,7 +127,7 @@ class _PlainBuilders:
     def set(self, items: Any = (), kind: Any = set) -> Any:
         before = _SET + _SET_ENTRY * len(items)
         self._budget.spend(before)
-        return self._counted(kind(self._keys.all_checked(items)), before)
+        return self._counted(kind(map(_plain, self._keys.all_checked(items))), before)
 
     def frozenset(self, items: Any = ()) -> Any:
         return self.set(items, frozenset)
@@ -140,7 +146,7 @@ class _PlainBuilders:
             keys, pairs = [key for key, _ in items], items
         self._keys.all_checked(keys, len(items))
         for key, value in pairs:
-            result[key] = value
+            result[_plain(key)] = _plain(value)
         return self._counted(result, before)
 
     def encode(self, text: Any, encoding: Any) -> bytes:
@@ -227,6 +233,7 @@ class Unpickler:
         self._memo: list[Any] = []
         self._sparse_memo: dict[int, Any] = {}
         self._slots = 0
+        self._tuples: dict[int, tuple[Any, Any]] = {}
 
     def load(self) -> Any:
         """The object of the next pickle. Raises UnpicklingError for anything malformed, unsupported or unknown."""
@@ -262,7 +269,24 @@ class Unpickler:
         raise UnpicklingError(f"unsupported pickle opcode {bytes(opcode)!r} at byte {self.position - 1}")
 
     def _stop(self) -> None:
-        raise _Stop(_plain(self._pop_value()))
+        raise _Stop(self._plain(self._pop_value()))
+
+    def _plain(self, value: Any, depth: int = 0) -> Any:
+        """`_plain` of a value; of a tuple the same with the objects that its parts stand for. Arguments of builders keep them as they are."""
+        if type(value) is not tuple:
+            return _plain(value) if type(value) in _STAND_INS else value
+        parts = {type(part) for part in value} if len(value) <= _SHORT else None
+        if parts is not None and tuple not in parts and not parts & _STAND_INS:
+            return value
+        known = self._tuples.get(id(value))
+        if known is None:
+            if depth > _MAX_TUPLE_DEPTH:
+                return value
+            self._budget.spend(_TUPLE + _MEMO_ENTRY + 8 * len(value))
+            made = tuple(self._plain(part, depth + 1) for part in value)
+            same = all(a is b for a, b in zip(made, value, strict=True))
+            known = self._tuples[id(value)] = (value, value if same else made)
+        return known[1]
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
@@ -346,7 +370,7 @@ class Unpickler:
         target = self._stack[-1]
         if type(target) is list:
             self._budget.left -= _SLOT if target else _LIST_START
-            target.append(_plain(value))
+            target.append(self._plain(value))
         else:
             self._append([value])
 
@@ -358,7 +382,7 @@ class Unpickler:
             raise UnpicklingError(f"items are appended to a {type(target).__name__}")
         count = len(items)
         self._budget.spend((0 if target else _LIST_START) + (_SLOT if count < _FEW else 2 * _SLOT) * count)
-        target.extend(map(_plain, items))
+        target.extend(map(self._plain, items))
 
     def _set_items(self, items: list[Any]) -> None:
         target = self._stack[-1]
@@ -369,7 +393,7 @@ class Unpickler:
         before = getsizeof(target)
         expected = len(items) // 2 * _DICT_ENTRY if len(items) > _FEW else 0
         self._budget.spend(expected)
-        present, keys = len(target), items[::2]
+        present, keys = len(target), list(map(self._plain, items[::2]))
         if len(keys) > _SINGLES:
             self._keys.all_checked(keys, present + len(keys))
         else:
@@ -377,7 +401,7 @@ class Unpickler:
                 if type(key) is not str or len(key) > _LONG_KEY:
                     self._keys.checked(key, present + _SINGLES)
         for key, value in zip(keys, items[1::2], strict=True):
-            target[key] = _plain(value)
+            target[key] = self._plain(value)
         self._keys.grown(target, present)
         self._budget.spend(getsizeof(target) - before - expected)
 
@@ -390,7 +414,7 @@ class Unpickler:
         before, expected = getsizeof(target), _SET_ENTRY * len(items)
         self._budget.spend(expected)
         present = len(target)
-        target.update(self._keys.all_checked(items, present + len(items)))
+        target.update(self._keys.all_checked(map(self._plain, items), present + len(items)))
         self._keys.grown(target, present)
         self._budget.spend(getsizeof(target) - before - expected)
 
@@ -398,7 +422,7 @@ class Unpickler:
         items = self._pop_mark()
         before = _SET + _SET_ENTRY * len(items)
         self._budget.spend(before)
-        result = frozenset(self._keys.all_checked(items, len(items)))
+        result = frozenset(self._keys.all_checked(map(self._plain, items), len(items)))
         self._push_new(result, getsizeof(result) - before)
 
     def _new_list(self) -> None:
@@ -446,7 +470,7 @@ class Unpickler:
         elif isinstance(function, Allowed):
             target = function.target
             self._budget.spend(_ALLOWED_CALL + 8 * len(args))
-            plain = list(map(_plain, args))
+            plain = list(map(self._plain, args))
             self._push(target.__new__(target, *plain, **(kwargs or {})) if new else target(*plain))
         else:
             raise UnpicklingError(f"a {type(function).__name__} is called in the file")
@@ -549,6 +573,9 @@ class Allowed:
 
     def __init__(self, target: Any) -> None:
         self.target = target
+
+
+_STAND_INS = frozenset((Storage, Builder, Allowed, Layer))
 
 
 def _opcode_table() -> list[Callable[[Unpickler], None]]:

@@ -725,3 +725,23 @@ def test_writers_are_flushed_once_the_file_is_whole(zipped):
     upload = Upload()
     trt.save({"w": trt.ones(3)}, upload, _use_new_zipfile_serialization=zipped)
     assert upload.sent == upload.getvalue() and trt.load(io.BytesIO(upload.sent))["w"].tolist() == [1.0] * 3
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage")
+def test_storages_and_classes_in_tuples_and_sets():
+    x = trt.arange(4.0)
+    held = x.storage()
+    given = {"tuple": (held, 1, (held, "a")), "set": {trt.Tensor}, "key": {trt.Tensor: (trt.nn.Parameter,)}, "frozen": frozenset((trt.float32, trt.Tensor)), "x": x}
+    buffer = io.BytesIO()
+    serialization.save(given, buffer)
+    for options in ({}, {"weights_only": False}):
+        buffer.seek(0)
+        found = serialization.load(buffer, **options)
+        first, one, (second, text) = found["tuple"]
+        assert type(first) is type(second) is trt.TypedStorage
+        assert first.tolist() == [0, 1, 2, 3]
+        assert first.untyped()._cdata == second.untyped()._cdata == found["x"].untyped_storage()._cdata
+        assert (one, text) == (1, "a")
+        assert found["set"] == {trt.Tensor}
+        assert found["key"] == {trt.Tensor: (trt.nn.Parameter,)}
+        assert found["frozen"] == frozenset((trt.float32, trt.Tensor))
