@@ -17,9 +17,9 @@ from tensorrt_lite._C.core.hints import LookUp as _LookUp
 from tensorrt_lite import _ops
 from tensorrt_lite._C.autograd.engine import begin_pass as _begin_pass, end_pass as _end_pass, run_backward as _run_backward
 from tensorrt_lite._C.autograd.thread_snapshot import is_multithreading_enabled
-from tensorrt_lite._C.core.device import strided as _strided
 from tensorrt_lite._C.core.hints import hinted as _hinted
 from tensorrt_lite._C.core.overrides import call_overrides as _call_overrides, has_overrides as _has_overrides
+from tensorrt_lite._C.core.sparse import is_sparse as _is_sparse
 from tensorrt_lite._C.core.tensor import TensorBase as _TensorBase
 from tensorrt_lite._C.core.transform import in_transform as _in_transform
 from tensorrt_lite.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled, set_multithreading_enabled
@@ -142,7 +142,7 @@ def _parts(tensors: tuple) -> tuple:
 
 def _others(tensors: tuple) -> tuple:
     """The tensors without those of the package's own classes, which are differentiated as they are."""
-    return tuple(t for t in tensors if not getattr(t, "_made_of_parts", False) and getattr(t, "layout", _strided) is _strided)
+    return tuple(t for t in tensors if not getattr(t, "_made_of_parts", False) and not _is_sparse(t))
 
 
 def _targets(inputs: tuple) -> list:
@@ -186,6 +186,10 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
         if grad_tensors is not None:
             raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only use `grad_tensors`.")
         grad_tensors = grad_variables
+    overridable = _as_tuple(tensors) if inputs is None else _as_tuple(tensors) + _as_tuple(inputs)
+    if _has_overrides(overridable) and _has_overrides(overridable := _others(overridable)):
+        options = {"grad_tensors": grad_tensors, "retain_graph": retain_graph, "create_graph": create_graph, "inputs": inputs}
+        return _call_overrides(backward, overridable, (tensors,), options)
     if _in_transform():
         raise RuntimeError(
             "backward() called inside a functorch transform. This is not supported, please use functorch.grad or functorch.vjp instead "

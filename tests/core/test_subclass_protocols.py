@@ -146,6 +146,23 @@ def test_grad_asks_the_classes_of_outputs_and_inputs(m):
     assert m.autograd.grad((q * 2).sum(), q)[0].tolist() == [2, 2]
 
 
+@BOTH
+def test_backward_asks_too(m):
+    seen = []
+
+    def function(cls, func, types, args=(), kwargs=None):
+        if func is m.autograd.backward:
+            seen.append(sorted(kwargs))
+        return super(H, cls).__torch_function__(func, types, args, kwargs or {})
+
+    H = plain(m, "H", __torch_function__=classmethod(function))
+    p = m.ones(2).as_subclass(H).requires_grad_()
+    m.autograd.backward((p * 2).sum())
+    m.autograd.backward([(p * 2).sum()], inputs=[p])
+    assert p.grad.tolist() == [4, 4]
+    assert seen == [["create_graph", "grad_tensors", "inputs", "retain_graph"]] * 2
+
+
 def test_gradients_of_the_packages_own_classes():
     x = trt.eye(3).to_sparse().requires_grad_()
     (g,) = trt.autograd.grad(trt.sparse.sum(x), x)
