@@ -8,27 +8,21 @@
 #include "transpose.h"
 
 /* dst[r][c] = src[r * item + c * src_col_stride]: rows run along memory in src, columns in dst. Squares
- * are transposed in registers; PANEL columns at a time, because columns a power of two apart share the sets of a cache. */
+ * are transposed in registers; some columns at a time, because columns a power of two apart share the sets of a cache. */
 enum { TRANSPOSE_PANEL = 8 };
 
-/* Rows [r0, r1) and columns [c0, c1) one element at a time: the edges, and items too small for squares. */
+/* Rows [r0, r1) and columns [c0, c1) one element at a time: the edges. */
 #define TRT_TRANSPOSE(type, r0, r1, c0, c1)                                                          \
   for (int64_t r = r0; r < r1; r++) {                                                                \
     type* d = (type*)(dst + r * dst_row);                                                            \
     for (int64_t c = c0; c < c1; c++) d[c] = *(const type*)(src + r * sizeof(type) + c * src_col_stride); \
   }
-#define TRT_TRANSPOSE_SMALL(type)                                                                    \
-  for (int64_t c0 = 0; c0 < cols; c0 += 16)                                                          \
-    for (int64_t r0 = 0; r0 < rows; r0 += 16) {                                                      \
-      int64_t c1 = c0 + 16 < cols ? c0 + 16 : cols, r1 = r0 + 16 < rows ? r0 + 16 : rows;            \
-      TRT_TRANSPOSE(type, r0, r1, c0, c1)                                                            \
-    }
-#define TRT_TRANSPOSE_SQUARES(type, square)                                                          \
+#define TRT_TRANSPOSE_SQUARES(type, square, side)                                                    \
   {                                                                                                  \
-    enum { SIDE = SQUARE_BYTES / sizeof(type) };                                                     \
+    enum { SIDE = side, PANEL = SIDE > TRANSPOSE_PANEL ? SIDE : TRANSPOSE_PANEL };                   \
     int64_t whole_rows = rows - rows % SIDE, whole_cols = cols - cols % SIDE;                        \
-    for (int64_t c0 = 0; c0 < whole_cols; c0 += TRANSPOSE_PANEL) {                                   \
-      int64_t c1 = c0 + TRANSPOSE_PANEL < whole_cols ? c0 + TRANSPOSE_PANEL : whole_cols;            \
+    for (int64_t c0 = 0; c0 < whole_cols; c0 += PANEL) {                                             \
+      int64_t c1 = c0 + PANEL < whole_cols ? c0 + PANEL : whole_cols;                                \
       for (int64_t r = 0; r < whole_rows; r += SIDE)                                                 \
         for (int64_t c = c0; c < c1; c += SIDE)                                                      \
           square((const type*)(src + r * sizeof(type) + c * src_col_stride), src_col_stride / (int64_t)sizeof(type), (type*)(dst + r * dst_row) + c, dst_row / (int64_t)sizeof(type)); \
@@ -39,10 +33,10 @@ enum { TRANSPOSE_PANEL = 8 };
 
 static void transpose_block(char* dst, int64_t dst_row, const char* src, int64_t src_col_stride, int64_t rows, int64_t cols, int item) {
   switch (item) {
-    case 1: TRT_TRANSPOSE_SMALL(uint8_t) break;
-    case 2: TRT_TRANSPOSE_SMALL(uint16_t) break;
-    case 4: TRT_TRANSPOSE_SQUARES(uint32_t, transpose_words) break;
-    case 8: TRT_TRANSPOSE_SQUARES(uint64_t, transpose_longs) break;
+    case 1: TRT_TRANSPOSE_SQUARES(uint8_t, transpose_bytes, 16) break;
+    case 2: TRT_TRANSPOSE_SQUARES(uint16_t, transpose_halves, 8) break;
+    case 4: TRT_TRANSPOSE_SQUARES(uint32_t, transpose_words, SQUARE_BYTES / 4) break;
+    case 8: TRT_TRANSPOSE_SQUARES(uint64_t, transpose_longs, SQUARE_BYTES / 8) break;
   }
 }
 

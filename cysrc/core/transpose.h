@@ -71,4 +71,24 @@ SQUARE_INLINE void transpose_longs(const uint64_t* from, int64_t from_row, uint6
     *(square_words_u*)(to + (j + 1) * to_row) = interleave_longs(a, b, 1);
   }
 }
+
+/* Squares of 16 bytes a side: interleaving the upper with the lower half of the rows, as often as the side can be halved, transposes. */
+#define TRT_DEFINE_SMALL_SQUARE(NAME, T, SIDE)                                                                       \
+  SQUARE_INLINE void NAME(const T* from, int64_t from_row, T* to, int64_t to_row) {                                  \
+    typedef T row __attribute__((vector_size(16), may_alias));                                                       \
+    typedef T row_u __attribute__((vector_size(16), aligned(sizeof(T)), may_alias));                                 \
+    row v[SIDE], w[SIDE], low, high;                                                                                 \
+    SQUARE_UNROLL for (int i = 0; i < SIDE; i++) low[i] = i / 2 + (i & 1) * SIDE, high[i] = low[i] + SIDE / 2;       \
+    SQUARE_UNROLL for (int i = 0; i < SIDE; i++) v[i] = *(const row_u*)(from + i * from_row);                        \
+    SQUARE_UNROLL for (int side = SIDE; side > 1; side /= 2) {                                                       \
+      SQUARE_UNROLL for (int i = 0; i < SIDE / 2; i++) {                                                             \
+        w[2 * i] = __builtin_shuffle(v[i], v[i + SIDE / 2], low);                                                    \
+        w[2 * i + 1] = __builtin_shuffle(v[i], v[i + SIDE / 2], high);                                               \
+      }                                                                                                              \
+      SQUARE_UNROLL for (int i = 0; i < SIDE; i++) v[i] = w[i];                                                      \
+    }                                                                                                                \
+    SQUARE_UNROLL for (int i = 0; i < SIDE; i++) *(row_u*)(to + i * to_row) = v[i];                                  \
+  }
+TRT_DEFINE_SMALL_SQUARE(transpose_bytes, uint8_t, 16)
+TRT_DEFINE_SMALL_SQUARE(transpose_halves, uint16_t, 8)
 #endif

@@ -10,10 +10,13 @@
 #include "conv_lines.h"
 #include "conv_last.h"
 #include "conv_weight.h"
+#include "conv_last_weight.h"
 #include "conv_maps.h"
 #include "conv_depthwise.h"
 #include "conv_depthwise_block.h"
+#define ELEMENT T
 #include "conv_depthwise_last.h"
+#undef ELEMENT
 #undef T
 #undef BITS
 #define T f64
@@ -24,14 +27,23 @@
 #include "conv_lines.h"
 #include "conv_last.h"
 #include "conv_weight.h"
+#include "conv_last_weight.h"
 #include "conv_maps.h"
 #include "conv_depthwise.h"
 #include "conv_depthwise_block.h"
+#define ELEMENT T
 #include "conv_depthwise_last.h"
+#undef ELEMENT
 #undef T
 #undef BITS
 
-enum { COLUMNS, PLANES, LINES, PLANES_INPUT, LAST, LAST_INPUT, WEIGHT, DEPTHWISE, DEPTHWISE_BLOCK, DEPTHWISE_LAST, WINOGRAD, WINOGRAD_NARROW, WINOGRAD_WEIGHT, WINOGRAD_WEIGHT_NARROW, MAPS, MAPS_WEIGHT, METHODS };
+#define T h32
+#define ELEMENT bf16
+#include "conv_depthwise_last.h"
+#undef ELEMENT
+#undef T
+
+enum { COLUMNS, PLANES, LINES, PLANES_INPUT, LAST, LAST_INPUT, LAST_WEIGHT, WEIGHT, DEPTHWISE, DEPTHWISE_BLOCK, DEPTHWISE_LAST, WINOGRAD, WINOGRAD_NARROW, WINOGRAD_WEIGHT, WINOGRAD_WEIGHT_NARROW, MAPS, MAPS_WEIGHT, METHODS };
 
 #define METHODS_OF(T)                                                                                \
     [COLUMNS] = {columns_plan_##T, columns_items_##T, columns_run_##T},                              \
@@ -40,6 +52,7 @@ enum { COLUMNS, PLANES, LINES, PLANES_INPUT, LAST, LAST_INPUT, WEIGHT, DEPTHWISE
     [PLANES_INPUT] = {planes_plan_input_##T, planes_items_input_##T, planes_run_input_##T},          \
     [LAST] = {last_plan_##T, last_items_##T, last_run_##T},                                          \
     [LAST_INPUT] = {last_plan_input_##T, last_items_input_##T, last_run_input_##T},                  \
+    [LAST_WEIGHT] = {last_weight_plan_##T, last_weight_items_##T, last_weight_run_##T},              \
     [WEIGHT] = {weight_plan_##T, weight_items_##T, weight_run_##T},                                  \
     [MAPS] = {maps_plan_##T, maps_items_##T, maps_run_##T},                                          \
     [MAPS_WEIGHT] = {maps_plan_weight_##T, maps_items_weight_##T, maps_run_weight_##T},              \
@@ -58,7 +71,8 @@ static int method_of(const conv_problem* s, int64_t pass, int winograd) {
     if (pass == CONV_COLUMNS) return COLUMNS;
     if (conv_is_depthwise(s) && !s->last) return (winograd ? depthwise_block_fits_f32(s, pass) : depthwise_block_fits_f64(s, pass)) ? DEPTHWISE_BLOCK : DEPTHWISE;
     if (conv_is_depthwise(s) && s->c_out == s->c_in) return DEPTHWISE_LAST;
-    if (pass == CONV_WEIGHT) return !winograd || !wino_fits(s) ? WEIGHT : wino_is_narrow_weight(s) ? WINOGRAD_WEIGHT_NARROW : WINOGRAD_WEIGHT;
+    if (pass == CONV_WEIGHT && !(winograd && wino_fits(s))) return last_weight_fits_f32(s) ? LAST_WEIGHT : WEIGHT;
+    if (pass == CONV_WEIGHT) return wino_is_narrow_weight(s) ? WINOGRAD_WEIGHT_NARROW : WINOGRAD_WEIGHT;
     if (pass == CONV_INPUT) return s->last ? LAST_INPUT : PLANES_INPUT;
     if (winograd && wino_fits(s)) return wino_is_narrow(s) ? WINOGRAD_NARROW : WINOGRAD;
     if (fits_lines(s, winograd)) return LINES;
@@ -107,4 +121,9 @@ static void plan(conv_work* work, const conv_kernels* methods, int winograd) {
 TABLE_OF(f32, 1)
 TABLE_OF(f64, 0)
 
-const conv_kernels ISA_NAME(conv_table)[2] = {{plan_f32, items_f32, run_f32}, {plan_f64, items_f64, run_f64}};
+/* depthwise, channels_last, with the pass that conv_reversed makes of a gradient of the input where it can */
+static void plan_h32(conv_work* work) {
+    if (work->pass == CONV_INPUT && conv_is_reversible(&work->s)) work->s = conv_reversed(&work->s), work->pass = CONV_FORWARD;
+    depthwise_last_plan_h32(work);
+}
+const conv_kernels ISA_NAME(conv_table)[3] = {{plan_f32, items_f32, run_f32}, {plan_f64, items_f64, run_f64}, {plan_h32, depthwise_last_items_h32, depthwise_last_run_h32}};

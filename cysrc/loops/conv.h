@@ -1,4 +1,5 @@
-/* The table of conv.c's kernels: two-dimensional convolution of float and double (halves are staged to float by the caller),
+/* The table of conv.c's kernels: two-dimensional convolution of float and double (halves are staged to float by the caller,
+ * but for depthwise ones of bfloat16 in channels_last, which the third row serves: images are bfloat16, weights, bias and the weights' gradient float),
  * forward, gradient of the input and gradient of the weight; groups, stride, padding, dilation; NCHW and channels_last.
  *
  * The caller fills a conv_work up to `out` and calls `plan`, which chooses the method and writes the rest; then it allocates

@@ -8,6 +8,7 @@
 #include "../core/transpose.h"
 #include "conv.h"
 #include "kernel_base.h"
+#include "lanes.h"
 
 KERNEL_INLINE int64_t conv_blocks(int64_t n, int64_t block) { return (n + block - 1) / block; }
 KERNEL_INLINE int64_t conv_rounded(int64_t n, int64_t block) { return (n + block - 1) / block * block; }
@@ -92,4 +93,67 @@ KERNEL_INLINE void conv_store_f64(f64* p, vf64 v, int64_t n) {
     else
         for (int64_t j = 0; j < n; j++) p[j] = v[j];
 }
+typedef uint16_t half; /* the bits of one */
+/* to[x * to_row + y] = from[y * from_row + x] for x < across and y < down. */
+KERNEL_ONCE void turn_halves(const half* from, int64_t from_row, half* to, int64_t to_row, int64_t down, int64_t across) {
+    enum { FEW = 4 };
+    if (down <= FEW) {
+        for (int64_t y = 0; y < down; y++)
+            for (int64_t x = 0; x < across; x++) to[x * to_row + y] = from[y * from_row + x];
+        return;
+    }
+#if VECTOR_BYTES == 64
+    uint32_t square[16 * 16] __attribute__((aligned(64))), turned[16 * 16] __attribute__((aligned(64)));
+    for (int64_t x = 0; x < across; x += 16)
+        for (int64_t y = 0; y < down; y += 32) { /* pairs of rows are words, whose squares are transposed */
+            const int64_t rows = min_i64(32, down - y), wide = min_i64(16, across - x);
+            const __mmask16 mask = (__mmask16)((1u << wide) - 1);
+            const half* at = from + y * from_row + x;
+            for (int64_t i = 0; i < rows; i += 2, at += 2 * from_row) {
+                const __m512i low = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, at));
+                const __m512i high = i + 1 < rows ? _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, at + from_row)) : _mm512_setzero_si512();
+                _mm512_store_si512(square + i / 2 * 16, _mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
+            }
+            transpose_words(square, 16, turned, 16);
+            half* out = to + x * to_row + y;
+            if (rows == 32)
+                for (int64_t i = 0; i < wide; i++) memcpy(out + i * to_row, turned + i * 16, 64);
+            else if (rows == 16)
+                for (int64_t i = 0; i < wide; i++) memcpy(out + i * to_row, turned + i * 16, 32);
+            else
+                for (int64_t i = 0; i < wide; i++) memcpy(out + i * to_row, turned + i * 16, (size_t)rows * 2);
+        }
+#else
+    const int64_t whole_x = across / 8 * 8, whole_y = down / 8 * 8;
+    for (int64_t x = 0; x < whole_x; x += 8)
+        for (int64_t y = 0; y < whole_y; y += 8) transpose_halves(from + y * from_row + x, from_row, to + x * to_row + y, to_row);
+    for (int64_t y = 0; y < down; y++)
+        for (int64_t x = y < whole_y ? whole_x : 0; x < across; x++) to[x * to_row + y] = from[y * from_row + x];
+#endif
+}
+
+/* bfloat16 as float32: what FN(...)_h32 works on, in memory and in registers */
+typedef f32 h32;
+typedef vf32 vh32;
+typedef vf32_u vh32_u;
+#if VECTOR_BYTES >= 32
+KERNEL_INLINE vf32 conv_take_h32(const bf16* p, int64_t n) { return (vf32)read_bf16(p, n); }
+KERNEL_INLINE void conv_put_h32(bf16* p, vf32 v, int64_t n) { write_bf16(p, (lanes_f32)v, n); }
+#else
+KERNEL_INLINE vf32 conv_take_h32(const bf16* p, int64_t n) {
+    vf32 v = {0};
+    for (int64_t j = 0; j < min_i64(n, 4); j++) v[j] = ld_bf16(p[j]);
+    return v;
+}
+KERNEL_INLINE void conv_put_h32(bf16* p, vf32 v, int64_t n) {
+    for (int64_t j = 0; j < min_i64(n, 4); j++) p[j] = st_bf16(v[j]);
+}
+#endif
+#define conv_take_f32 conv_load_f32
+#define conv_take_f64 conv_load_f64
+#define conv_put_f32 conv_store_f32
+#define conv_put_f64 conv_store_f64
+#define conv_load_h32 conv_load_f32
+#define conv_store_h32 conv_store_f32
+#define conv_transpose_h32 conv_transpose_f32
 #endif

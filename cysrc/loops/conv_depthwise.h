@@ -2,7 +2,7 @@
  * of output positions of a padded plane of an NCHW image. */
 
 /* ---- NCHW: a plane padded by zeros on all sides, so that every vector of every output row can be loaded whole ---- */
-enum { FN(DEPTHWISE_DOTS) = 7, FN(DEPTHWISE_TILE) = 6, FN(DEPTHWISE_ROWS) = 4 }; /* kernel columns; output positions; output rows at a time */
+enum { FN(DEPTHWISE_DOTS) = 7, FN(DEPTHWISE_ROWS) = 4 }; /* kernel columns; output rows at a time */
 KERNEL_INLINE int64_t FN(padded_h)(const conv_problem* s) { return (s->out_h - 1) * s->stride_h + (s->kernel_h - 1) * s->dilation_h + 1; }
 KERNEL_INLINE int64_t FN(padded_w)(const conv_problem* s) {
     return (conv_blocks(s->out_w, LANES) + 1) * LANES * s->stride_w + (s->kernel_w - 1) * s->dilation_w;

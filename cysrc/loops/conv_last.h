@@ -53,9 +53,9 @@ KERNEL_INLINE void FN(last_pack)(const conv_work* work, int64_t item) {
     }
     for (int64_t o = 0; o < GEMM_COLS; o++) bias[o] = o < count && work->bias ? ((const T*)work->bias)[g * conv_group_out(s) + first + o] : 0;
 }
-/* tile[row][col][channels] = the input from (h, w) on, zero outside */
-KERNEL_ONCE void FN(last_pad_tile)(const conv_problem* s, const T* x, int64_t h, int64_t w, int64_t rows, int64_t cols, T* tile) {
-    int64_t channels = conv_group_in(s), lo = 0, hi = cols;
+/* tile[row][col][channels] = the input from (h, w) on, zero outside; x: at the first of the channels */
+KERNEL_ONCE void FN(last_copy_lines)(const conv_problem* s, const T* x, int64_t h, int64_t w, int64_t rows, int64_t cols, int64_t channels, T* tile) {
+    int64_t lo = 0, hi = cols;
     conv_range(w, 1, s->in_w, &lo, &hi);
     for (int64_t row = 0; row < rows; row++, tile += cols * channels) {
         if (h + row < 0 || h + row >= s->in_h || hi <= lo) {
@@ -65,7 +65,7 @@ KERNEL_ONCE void FN(last_pad_tile)(const conv_problem* s, const T* x, int64_t h,
         const T* from = x + ((h + row) * s->in_w + w + lo) * s->c_in;
         memset(tile, 0, (size_t)(lo * channels) * sizeof(T));
         memset(tile + hi * channels, 0, (size_t)((cols - hi) * channels) * sizeof(T));
-        if (s->groups == 1) memcpy(tile + lo * channels, from, (size_t)((hi - lo) * channels) * sizeof(T));
+        if (channels == s->c_in) memcpy(tile + lo * channels, from, (size_t)((hi - lo) * channels) * sizeof(T));
         else
             for (int64_t col = lo; col < hi; col++, from += s->c_in) memcpy(tile + col * channels, from, (size_t)channels * sizeof(T));
     }
@@ -81,7 +81,7 @@ KERNEL_INLINE void FN(last_forward_item)(const conv_work* work, T* tile, int64_t
     const T* x = (const T*)work->a + sample * s->in_h * line + g * channels;
     if (FN(last_hangs_over)(s)) {
         int64_t across = (cols - 1) * s->stride_w + reach_w;
-        FN(last_pad_tile)(s, x, oh * s->stride_h - s->pad_h, ow * s->stride_w - s->pad_w, (rows - 1) * s->stride_h + reach_h, across, tile);
+        FN(last_copy_lines)(s, x, oh * s->stride_h - s->pad_h, ow * s->stride_w - s->pad_w, (rows - 1) * s->stride_h + reach_h, across, channels, tile);
         x = tile, pixel = channels, line = across * channels;
     } else {
         x += oh * s->stride_h * line + ow * s->stride_w * pixel;

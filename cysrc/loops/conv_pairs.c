@@ -8,7 +8,6 @@
 #if VECTOR_BYTES == 64
 #include "gemm/pack.h"
 
-typedef uint16_t half;
 typedef int32_t unaligned_pair __attribute__((aligned(2), may_alias));
 typedef uint16_t halves_32 __attribute__((vector_size(64), aligned(2), may_alias));
 typedef uint16_t halves_16 __attribute__((vector_size(32), aligned(2), may_alias));
@@ -43,36 +42,6 @@ KERNEL_INLINE PAIRS_TARGET void store_halves(half* to, vf32 v, int64_t n) {
 /* to[i] = (from[i], from[i + apart]) for i < n, in vectors: up to 31 more are read and written. */
 KERNEL_INLINE void interleave_runs(int32_t* to, const half* from, int64_t apart, int64_t n) {
     for (int64_t i = 0; i < n; i += 32) interleave_rows(to + i, (const char*)(from + i), (const char*)(from + i + apart));
-}
-
-/* to[x * to_row + y] = from[y * from_row + x] for x < across and y < down. */
-static void transpose_halves(const half* from, int64_t from_row, half* to, int64_t to_row, int64_t down, int64_t across) {
-    enum { FEW = 4 };
-    uint32_t square[16 * 16] __attribute__((aligned(64))), turned[16 * 16] __attribute__((aligned(64)));
-    if (down <= FEW) {
-        for (int64_t y = 0; y < down; y++)
-            for (int64_t x = 0; x < across; x++) to[x * to_row + y] = from[y * from_row + x];
-        return;
-    }
-    for (int64_t x = 0; x < across; x += 16)
-        for (int64_t y = 0; y < down; y += 32) { /* pairs of rows are words, whose squares are transposed */
-            const int64_t rows = min_i64(32, down - y), wide = min_i64(16, across - x);
-            const __mmask16 mask = (__mmask16)((1u << wide) - 1);
-            const half* at = from + y * from_row + x;
-            for (int64_t i = 0; i < rows; i += 2, at += 2 * from_row) {
-                const __m512i low = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, at));
-                const __m512i high = i + 1 < rows ? _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, at + from_row)) : _mm512_setzero_si512();
-                _mm512_store_si512(square + i / 2 * 16, _mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
-            }
-            transpose_units_4(square, 16, turned, 16, wide);
-            half* out = to + x * to_row + y;
-            if (rows == 32)
-                for (int64_t i = 0; i < wide; i++) memcpy(out + i * to_row, turned + i * 16, 64);
-            else if (rows == 16)
-                for (int64_t i = 0; i < wide; i++) memcpy(out + i * to_row, turned + i * 16, 32);
-            else
-                for (int64_t i = 0; i < wide; i++) memcpy(out + i * to_row, turned + i * 16, (size_t)rows * 2);
-        }
 }
 
 /* ---- forward ---- */
@@ -209,7 +178,7 @@ static void pairs_pack(const conv_work* work, half* turned, int64_t panel) {
         const int64_t all = conv_taps(s), lowest = w_tap > 0 ? 0 : 1 - all; /* the first tap in memory */
         const int by_outputs = s->w_in == all;
         const int64_t lines = by_outputs ? count : s->c_in, inner = by_outputs ? s->c_in : count, step = by_outputs ? s->w_out : s->w_in;
-        for (int64_t i = 0; i < lines; i++) transpose_halves(w + i * step + lowest, all, turned + i * all * inner, inner, inner, all);
+        for (int64_t i = 0; i < lines; i++) turn_halves(w + i * step + lowest, all, turned + i * all * inner, inner, inner, all);
         w_tap *= inner, w = turned - lowest * inner;
         w_out = by_outputs ? all * inner : 1, w_in = by_outputs ? 1 : all * inner;
     }
@@ -241,7 +210,7 @@ KERNEL_INLINE void pairs_copy_line(const conv_problem* s, const half* image, int
     const half* from = image + (h * s->in_w + w + lo) * (s->last ? s->c_in : 1);
     memset(to, 0, (size_t)(lo * channels) * 2);
     memset(to + hi * channels, 0, (size_t)((cols - hi) * channels) * 2);
-    if (!s->last) transpose_halves(from, s->in_h * s->in_w, to + lo * channels, channels, channels, hi - lo);
+    if (!s->last) turn_halves(from, s->in_h * s->in_w, to + lo * channels, channels, channels, hi - lo);
     else if (channels == s->c_in) memcpy(to + lo * channels, from, (size_t)((hi - lo) * channels) * 2);
     else
         for (int64_t col = lo; col < hi; col++, from += s->c_in) memcpy(to + col * channels, from, (size_t)channels * 2);
@@ -278,9 +247,9 @@ static void pairs_forward_item(const conv_work* work, half* copied, int64_t item
             pairs_line(&t, x + row * s->stride_h * line, s->stride_w * s->c_in, y + row * out_line * t.out_row + (s->last ? panel * PAIRS_WIDE : 0), cols);
         if (s->last) continue;
         half* planes = (half*)work->out + (sample * s->c_out + panel * PAIRS_WIDE) * pixels + oh * s->out_w + ow;
-        if (cols == s->out_w) transpose_halves(sums, PAIRS_WIDE, planes, pixels, rows * cols, t.cols);
+        if (cols == s->out_w) turn_halves(sums, PAIRS_WIDE, planes, pixels, rows * cols, t.cols);
         else
-            for (int64_t row = 0; row < rows; row++) transpose_halves(sums + row * cols * PAIRS_WIDE, PAIRS_WIDE, planes + row * s->out_w, pixels, cols, t.cols);
+            for (int64_t row = 0; row < rows; row++) turn_halves(sums + row * cols * PAIRS_WIDE, PAIRS_WIDE, planes + row * s->out_w, pixels, cols, t.cols);
     }
 }
 
@@ -353,7 +322,7 @@ static void pairs_input_item(const conv_work* work, half* copied, int64_t item) 
                 for (int64_t h = a; h < lines; h += s->stride_h)
                     pairs_line(&t, copied + h / s->stride_h * line, s->c_in, y + (h * s->out_w + b) * pixel, conv_blocks(s->out_w - b, s->stride_w));
             }
-        if (!s->last) transpose_halves(sums, PAIRS_WIDE, (half*)work->out + (sample * s->c_out + panel * PAIRS_WIDE) * pixels + top * s->out_w, pixels, lines * s->out_w, t.cols);
+        if (!s->last) turn_halves(sums, PAIRS_WIDE, (half*)work->out + (sample * s->c_out + panel * PAIRS_WIDE) * pixels + top * s->out_w, pixels, lines * s->out_w, t.cols);
     }
 }
 
@@ -517,11 +486,11 @@ static PAIRS_TARGET void pairs_weight_sum(const conv_work* work, char* workspace
         const int64_t count = min_i64(16, outs - o);
         for (int64_t i = 0; i < taps * channels; i++) store_halves(rounded + i * 16, *(const vf32_u*)(sums + i * z.outs + o), 16);
         if (s->w_in == 1) {
-            for (int64_t tap = 0; tap < taps; tap++) transpose_halves(rounded + tap * channels * 16, 16, dw + o * s->w_out + tap * s->w_tap, s->w_out, channels, count);
+            for (int64_t tap = 0; tap < taps; tap++) turn_halves(rounded + tap * channels * 16, 16, dw + o * s->w_out + tap * s->w_tap, s->w_out, channels, count);
             continue;
         }
-        transpose_halves(rounded, 16, turned, taps * channels, taps * channels, count);
-        for (int64_t i = 0; i < count; i++) transpose_halves(turned + i * taps * channels, channels, dw + (o + i) * s->w_out, taps, taps, channels);
+        turn_halves(rounded, 16, turned, taps * channels, taps * channels, count);
+        for (int64_t i = 0; i < count; i++) turn_halves(turned + i * taps * channels, channels, dw + (o + i) * s->w_out, taps, taps, channels);
     }
 }
 

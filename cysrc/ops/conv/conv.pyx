@@ -11,6 +11,7 @@ from tensorrt_lite._C.core.allocator cimport block_alloc
 from tensorrt_lite._C.core.memory_format cimport dense_in_format, empty_in_format, in_format, suggests_last
 from tensorrt_lite._C.ops.conv.gemm cimport BY_KERNELS, gemm_pass, gemm_way, rows_pass, takes_rows
 from tensorrt_lite._C.ops.conv.kernels cimport CONV_FORWARD, CONV_INPUT, CONV_WEIGHT, conv_kernels, conv_problem, conv_work
+from tensorrt_lite._C.ops.conv.layout cimport samples_of, turn, turned
 from tensorrt_lite._C.ops.conv.pairs cimport pairs_kernels, takes_pairs
 from tensorrt_lite._C.ops.conv.tiles cimport takes_tiles, tiles_pass
 from tensorrt_lite._C.ops.conv.problem cimport ConvProblem
@@ -22,7 +23,7 @@ cdef extern from *:
     """
     const conv_kernels* conv_table()
 
-cdef const conv_kernels* TABLE = conv_table()      # float, double
+cdef const conv_kernels* TABLE = conv_table()      # float, double, depthwise bfloat16
 
 cdef extern from *:
     """
@@ -32,6 +33,8 @@ cdef extern from *:
 
 cdef enum:
     FLOPS_PER_THREAD = 400000      # multiply-adds worth another thread: some 5 us of small images, whose passes have other work as well
+    GROUP_BYTES = 1 << 20          # of halves' samples in float32, about, where some are converted at a time,
+    GROUP_WEIGHTS = 16             # and a multiple of the weight's bytes, which is packed for each part (4 times, as float32)
     EXACT_WORK = 20000             # multiply-adds up to which float32 is summed in double: the time goes elsewhere there (see is_short)
 
 
@@ -133,8 +136,8 @@ cdef void make_plan(Plan* p, const ConvProblem* c) noexcept:
 # ---- two dimensions ------------------------------------------------------------------------------------------------
 
 cdef int run_planes(int what, Plan* p, TensorBase a, TensorBase b, TensorBase bias, TensorBase out, bint last) except -1:
-    """One call of the raw kernels; a, b and out have the memory order of p.s, NCHW or channels_last, float32 or float64; bfloat16 (with a bias of float32)
-    goes to those of pairs.
+    """One call of the raw kernels; a, b and out have the memory order of p.s, NCHW or channels_last, float32 or float64. Images of bfloat16 go to
+    the kernels of pairs, with weights of bfloat16, or depthwise to theirs, with weights of float32; a bias is float32.
 
     forward: a = x, b = w; input: a = dy, b = w; weight: a = dy, b = x."""
     cdef ConvRun r
@@ -143,7 +146,10 @@ cdef int run_planes(int what, Plan* p, TensorBase a, TensorBase b, TensorBase bi
     cdef int threads = num_threads()
     cdef trt_block* scratch
     cdef trt_block* held[4]
-    r.kernels = pairs_kernels() if out.dtype == BF16 else &TABLE[out.dtype == F64]
+    if a.dtype == BF16:
+        r.kernels = &TABLE[2] if p.s.groups > 1 else pairs_kernels()
+    else:
+        r.kernels = &TABLE[out.dtype == F64]
     r.work.s = p.s
     r.work.direction = what
     r.work.a = data_of(a)
@@ -485,6 +491,51 @@ cdef int run_real(int what, Plan* p, bint last, TensorBase a, TensorBase b, Tens
     return 0 if to is out else copy_elements(out, to)
 
 
+cdef int run_depthwise(int what, Plan* p, TensorBase a, TensorBase b, TensorBase bias, TensorBase out) except -1:
+    """bfloat16 in channels_last, or turned to it; a weight, and its gradient `out`, are float32."""
+    cdef TensorBase to = out if is_channels_last(out) else empty_in_format(out.ndim, out.sizes, out.dtype, DEV_CPU, True)
+    run_real(what, p, True, turned(a), turned(b) if what == CONV_WEIGHT else b, bias, to)
+    if to is out:
+        return 0
+    return turn(to, out, False) if what != CONV_WEIGHT and out.contiguous else copy_elements(out, to)
+
+
+cdef int run_widened(int what, Plan* p, bint last, TensorBase a, TensorBase b, TensorBase bias, TensorBase out) except -1:
+    """Halves by way of float32; b of the forward pass and the input's gradient, and the weight's gradient, are float32."""
+    cdef TensorBase wide = out if what == CONV_WEIGHT else empty_like_tensor(out, F32)
+    run_real(what, p, last, cast_to(a, F32), cast_to(b, F32), bias, wide)
+    return 0 if wide is out else copy_elements(out, wide)
+
+
+cdef int run_halves(int what, Plan* p, bint last, bint depthwise, TensorBase a, TensorBase b, TensorBase bias, TensorBase out) except -1:
+    """Some samples at a time, whose copies in another type or order stay in a cache; the same for any number of threads."""
+    cdef Plan some = p[0]
+    cdef TensorBase other, result, sum = None
+    cdef int64_t samples = a.sizes[0], begin = 0, count, weight = out.numel if what == CONV_WEIGHT else b.numel
+    cdef int64_t of_sample = 4 * (a.numel + (b.numel if what == CONV_WEIGHT else out.numel)) // max(samples, 1)
+    count = samples if p.n > 2 else parts_alike(samples, min(max(max(GROUP_BYTES, GROUP_WEIGHTS * weight) // max(of_sample, 1), 1), samples))
+    if what != CONV_WEIGHT:
+        b = cast_to(b, F32)
+    bias = None if bias is None else cast_to(bias, F32)
+    while begin < samples:
+        count = min(count, samples - begin)
+        if p.n <= 2:
+            some.s.samples = some.out[0] = count
+        other = samples_of(b, begin, count) if what == CONV_WEIGHT else b
+        result = empty_like_tensor(out, F32) if what == CONV_WEIGHT else samples_of(out, begin, count)
+        if depthwise:
+            run_depthwise(what, &some, samples_of(a, begin, count), other, bias, result)
+        else:
+            run_widened(what, &some, last, samples_of(a, begin, count), other, bias, result)
+        if what == CONV_WEIGHT:
+            if sum is None:
+                sum = result
+            else:
+                add_to(sum, result)
+        begin += count
+    return copy_elements(out, sum) if what == CONV_WEIGHT else 0
+
+
 cdef TensorBase real_of(int what, Plan* p, bint last, TensorBase a, TensorBase b, TensorBase out):
     """The same as a new tensor that lies as `out` does."""
     cdef TensorBase r = empty_like_tensor(out, a.dtype)
@@ -582,7 +633,6 @@ cdef int convolve_cpu(int what, const ConvProblem* problem, bint last, TensorBas
     cdef int code = a.dtype
     cdef trt_thread_state* state = tls()
     cdef int saved_mode = state.grad_mode
-    cdef TensorBase wide
     cdef Plan plan
     cdef Plan* p = &plan
     cdef ConvProblem flat
@@ -597,6 +647,9 @@ cdef int convolve_cpu(int what, const ConvProblem* problem, bint last, TensorBas
     if takes_pairs(what, problem, code, last):
         make_plan(p, problem)
         return run_real(what, p, last, a, b, None if bias is None else cast_to(bias, F32), out)
+    if code == BF16 and problem.n == 2 and problem.groups > 1 and problem.groups == problem.c_in == problem.c_out:
+        make_plan(p, problem)
+        return run_halves(what, p, True, True, held(a), held(b), held(bias), out)
     way = BY_KERNELS if last else gemm_way(what, problem, code)
     if way != BY_KERNELS:
         return gemm_pass(TABLE, way, what, problem, held(a), held(b), held(bias), out)
@@ -610,9 +663,7 @@ cdef int convolve_cpu(int what, const ConvProblem* problem, bint last, TensorBas
     if code == F64:
         return run_real(what, p, last, a, b, bias, out)
     if code == F16 or code == BF16:
-        wide = empty_like_tensor(out, F32)
-        run_real(what, p, last, cast_to(a, F32), cast_to(b, F32), None if bias is None else cast_to(bias, F32), wide)
-        return copy_elements(out, wide)
+        return run_halves(what, p, last, False, a, b, bias, out)
     state.grad_mode = 0
     try:
         if code == C64 or code == C128:
