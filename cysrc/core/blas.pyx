@@ -8,7 +8,9 @@ import sys
 from tensorrt_lite._C.core.parallel cimport blas_runner, granted_threads, num_threads
 
 cdef extern from "blas.h" nogil:
-    const char* trt_blas_open(const char* path, void* runner)
+    const char* trt_blas_open(const char* path, void* runner, int threads)
+    const char* TRT_BLAS_NO_MEMORY
+    int trt_blas_ready
     void trt_blas_begin(int threads)
     void trt_blas_end()
     void trt_blas_gemm(int dtype, int ta, int tb, int m, int n, int k, const double* alpha, const void* a, int lda, const void* b, int ldb,
@@ -21,7 +23,7 @@ cdef extern from *:
     """
     const char* trt_blas_config()
 
-cdef bint loaded = False
+cdef bint loaded = False           # some product has run; later ones of more threads need more memory
 
 
 def find_library():
@@ -46,14 +48,16 @@ cdef bytes library_file = os.fsencode(library_path) if library_path is not None 
 
 
 cdef int blas_load() except -1:
-    """Open the library once, without running Python; every later call costs one test."""
+    """Open the library once, without running Python, with memory for the threads of this process; every later call costs one test. MemoryError."""
     global loaded
     cdef const char* missing
-    if loaded:
+    if loaded and num_threads() <= trt_blas_ready:
         return 0
     if library_file is None:
         raise ImportError("matrix products need the package scipy-openblas32, which was not installed when tensorrt_lite was imported")
-    missing = trt_blas_open(library_file, blas_runner())
+    missing = trt_blas_open(library_file, blas_runner(), granted_threads(num_threads()))
+    if missing == TRT_BLAS_NO_MEMORY:
+        raise MemoryError(f"matrix products: no memory to open OpenBLAS at {library_path} with {num_threads()} threads, each of which takes 40 MB of address space")
     if missing != NULL:
         raise ImportError(f"OpenBLAS at {library_path} can't be used: {missing.decode()}")
     loaded = True

@@ -189,3 +189,32 @@ def test_products_and_loops_share_one_pool():
         print(ran <= 2)
     """)
     assert busy == "True"
+
+
+LIMITED = """
+import resource
+import tensorrt_lite as trt
+trt.set_num_threads({threads})
+real, wide, batch = trt.rand(200, 200), trt.rand(200, 200).to(trt.complex64), trt.rand(32, 80, 80).to(trt.complex64)
+trt.rand(300, 300) @ trt.rand(300, 300)                     # the pool of threads is there
+if {opened}:
+    wide @ wide
+limits = resource.getrlimit(resource.RLIMIT_AS)
+mapped = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (mapped + ({megabytes} << 20), limits[1]))
+for product in (lambda: wide @ wide, lambda: trt.bmm(batch, batch), lambda: trt.linalg.svd(real), lambda: trt.linalg.inv(wide), lambda: trt.matrix_exp(wide), lambda: trt.linalg.eig(real)):
+    try:
+        product()
+    except MemoryError:
+        pass
+    except RuntimeError as error:
+        assert "can't allocate memory" in str(error), error
+resource.setrlimit(resource.RLIMIT_AS, limits)
+print((wide @ wide).shape == wide.shape and trt.bmm(batch, batch).shape == batch.shape)
+"""
+
+
+@pytest.mark.parametrize("opened", [False, True])
+@pytest.mark.parametrize("threads, megabytes", [(1, 45), (2, 20), (2, 90), (5, 45)])
+def test_a_first_product_without_memory_is_an_exception(threads, megabytes, opened):
+    assert run_alone(LIMITED.format(threads=threads, megabytes=megabytes, opened=opened)) == "True"
