@@ -166,3 +166,11 @@ def test_maxima_of_many_small_planes(dtype):
             torch.nn.functional.max_pool2d(x, kernel, stride, 0, dilation).nansum().backward()
             trt.nn.functional.max_pool2d(y, kernel, stride, 0, dilation).nansum().backward()
             assert np.array_equal(y.grad.double().numpy(), x.grad.double().numpy()), (height, width, kernel)
+
+
+def test_autocast_leaves_maxima_with_indices_in_their_type():
+    for lib in (torch, trt):
+        x = lib.ones(1, 1, 4, 4, 4, dtype=lib.bfloat16)
+        with lib.autocast("cpu", dtype=lib.bfloat16):
+            assert lib.nn.functional.max_pool3d(x, 2, return_indices=True)[0].dtype == lib.bfloat16
+            assert lib.nn.functional.max_pool3d(x, 2).dtype == lib.float32

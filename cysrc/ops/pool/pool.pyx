@@ -382,7 +382,6 @@ cdef int check_volume(object input, str op, int first) except -1:
     return 0
 
 
-@autocast_policy(cpu="float32")
 def max_pool3d_with_indices(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     """Maxima of windows of `input: (N, C, D, H, W)` or (C, D, H, W), and where they were in the flattened volume."""
     check_volume(input, "max_pool3d", -4)
