@@ -250,10 +250,11 @@ def grad(
     """
     if materialize_grads and allow_unused is False:
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
-    overridable = _as_tuple(outputs) + _as_tuple(inputs)
+    results, wholes = _as_tuple(outputs), _as_tuple(inputs)  # once: they may be generators
+    overridable = results + wholes
     if _has_overrides(overridable) and _has_overrides(overridable := _others(overridable)):
         return _call_overrides(
-            grad, overridable, (outputs, inputs),
+            grad, overridable, (outputs if isinstance(outputs, _TensorBase) else results, inputs if isinstance(inputs, _TensorBase) else wholes),
             {"grad_outputs": grad_outputs, "retain_graph": retain_graph, "create_graph": create_graph, "only_inputs": only_inputs,
              "allow_unused": allow_unused, "is_grads_batched": is_grads_batched, "materialize_grads": materialize_grads},
         )  # fmt: skip
@@ -263,7 +264,7 @@ def grad(
         import warnings
 
         warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True)", FutureWarning, stacklevel=2)
-    outputs, wholes = _parts(_as_tuple(outputs)), _as_tuple(inputs)
+    outputs = _parts(results)
     parts = _parts(wholes)
     targets = _targets(parts)
     gradients = (None,) * len(outputs) if grad_outputs is None else _parts(_as_tuple(grad_outputs))

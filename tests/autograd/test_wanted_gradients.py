@@ -135,3 +135,9 @@ def test_a_pass_in_a_pass():
     y = (Inner.apply(x) * w).sum()
     (found,) = trt.autograd.grad(y, x)
     assert trt.allclose(found, x.cos() * w)
+
+
+def test_inputs_may_be_a_generator():
+    w = [trt.ones(2, requires_grad=True), trt.ones(1, requires_grad=True)]
+    grads = trt.autograd.grad((w[0].sum() * 2 + w[1].sum() for _ in range(1)), (p for p in w))
+    assert [g.tolist() for g in grads] == [[2.0, 2.0], [1.0]]

@@ -181,7 +181,7 @@ def test_an_index_is_converted_before_it_is_compared():
     for i in (4, -5, 2**62, -(2**62), 2**70):
         with pytest.raises(IndexError):
             storage[i]
-    assert storage[1:3] == [2, 3]
+    assert storage[1:3].tolist() == [2, 3]
 
 
 class LyingInt(int):
