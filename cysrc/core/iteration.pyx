@@ -52,6 +52,15 @@ cdef inline bint is_direct(Iter* it, int i, int64_t stride) noexcept nogil:
     return stride == ITEM_SIZE[it.need[i]] or (stride == 0 and (it.scalar_forms >> i & 1) != 0)
 
 
+cdef inline bint repeats_inputs(const Iter* it, const int64_t* stride) noexcept nogil:
+    """Whether every element of a row has the same operands, as those of expanded tensors, in the types of the loop."""
+    cdef int i
+    for i in range(it.nop):
+        if it.dtype[i] != it.need[i] or i > 0 and stride[i] != 0:
+            return False
+    return it.nop > 1 and not it.any_stride
+
+
 cdef void run_row(Iter* it, char** data, const int64_t* stride, int64_t n) noexcept nogil:
     """One row along dimension 0, staging what the loop can't take as it is."""
     cdef char stage[MAX_OPERANDS][STAGE * 16]
@@ -61,6 +70,14 @@ cdef void run_row(Iter* it, char** data, const int64_t* stride, int64_t n) noexc
     cdef bint all_direct = True
     cdef int i
     cdef int64_t begin = 0, count
+    if n > 4 and stride[0] == ITEM_SIZE[it.dtype[0]] and repeats_inputs(it, stride):
+        # one element, written n times
+        for i in range(it.nop):
+            d[i], s[i] = data[i], ITEM_SIZE[it.need[i]]
+        d[0] = stage[0]
+        it.loop(d, s, 1, it.params)
+        fill_block(data[0], stage[0], n, ITEM_SIZE[it.dtype[0]])
+        return
     for i in range(it.nop):
         direct[i] = is_direct(it, i, stride[i]) or (n == 1 and it.dtype[i] == it.need[i])
         if not direct[i]:

@@ -24,6 +24,28 @@ static void F(rank)(const KEY *keys, i64 n, ELEMENT *out)
     }
 }
 
+/* The k-th of up to 64 keys. */
+static KEY F(ranked)(const KEY *keys, i64 n, i64 k)
+{
+    ELEMENT order[64];
+    F(rank)(keys, n, order);
+    return KEY_OF(order[k]);
+}
+
+/* Whether a line is in order as it is. */
+static int F(in_order)(const KEY *keys, i64 n)
+{
+    for (i64 i = 1; i < n; i += 32) {
+        i64 stop = i + 32 < n ? i + 32 : n;
+        int falls = 0;
+        for (i64 j = i; j < stop; j++)
+            falls |= keys[j] < keys[j - 1];
+        if (falls)
+            return 0;
+    }
+    return 1;
+}
+
 /* Merge two sorted runs of n elements from both ends at once; of equals, those of the first run come first. */
 static void F(merge)(const ELEMENT *a, i64 n, ELEMENT *restrict out)
 {
@@ -445,7 +467,11 @@ static void F(one_line)(Line *l)
     i64 at, k = s->kth;
     switch (s->what) {
     case SORT_ALL:
-        F(sort_line)(l);
+        if (l->n > 64 && l->blocks == 1 && F(in_order)(keys, l->n))
+            for (i64 i = 0; i < l->n; i++)
+                ((ELEMENT *)l->a)[i] = PACK(keys[i], i);
+        else
+            F(sort_line)(l);
         over_blocks(l, F(emit_blocks));
         return;
     case SORT_FIRST:
@@ -478,7 +504,8 @@ static void F(one_line)(Line *l)
                 k = numbers ? (numbers - 1) / 2 : 0;
         }
         /* k = n stands for the largest, which is NaN */
-        at = F(position)(keys, l->n, k == l->n ? (KEY)l->high : F(select)(keys, l->n, k, (KEY)l->low, (KEY)l->high, (KEY *)l->b, spare_keys(l->n), l->counts));
+        at = F(position)(keys, l->n, k == l->n ? (KEY)l->high : l->n <= 64 ? F(ranked)(keys, l->n, k)
+                                              : F(select)(keys, l->n, k, (KEY)l->low, (KEY)l->high, (KEY *)l->b, spare_keys(l->n), l->counts));
     }
     if (l->v)
         memcpy(l->v, l->x + at * l->item, l->item);

@@ -201,3 +201,37 @@ def test_topk_of_short_rows_is_the_beginning_of_the_sorted_row(n: int, k: int, d
     ordered, order = x.sort(descending=largest, stable=True)
     assert indices.tolist() == order[:, :k].tolist()
     assert torch.equal(values.nan_to_num(7), ordered[:, :k].nan_to_num(7))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64", "complex64"])
+def test_expanded_operands_give_what_their_copies_give(dtype: str) -> None:
+    x, y = torch.randint(1, 9, (40, 1)).neg().to(getattr(torch, dtype)).expand(40, 33), torch.randint(1, 9, (40, 1)).to(getattr(torch, dtype)).expand(40, 33)
+    calls = [torch.neg, torch.abs, torch.square, torch.reciprocal, torch.isfinite, torch.sigmoid, torch.sgn, lambda t: t * 2, lambda t: t == y, lambda t: t + y, lambda t: torch.where(t == y, t, y)]
+    for call in calls:
+        for operand in (x, x.t(), x[:, :70], x[None].expand(3, 40, 33)):
+            if operand.shape != y.shape and call in calls[-3:]:
+                continue
+            assert torch.equal(call(operand), call(operand.contiguous()))
+            out = torch.empty(0)
+            if call in calls[:3]:
+                assert torch.equal(call(operand, out=out.to(call(operand).dtype)), call(operand))
+
+
+@pytest.mark.parametrize("n", [1, 2, 8, 64, 65])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int64"])
+def test_order_statistics_of_short_rows(n: int, dtype: str) -> None:
+    x = torch.randint(0, 6, (203, n), generator=torch.Generator().manual_seed(2)).to(getattr(torch, dtype))
+    if "float" in dtype:
+        x[7, n // 2] = float("nan")
+    wide, ordered = x.double().numpy(), np.sort(x.double().numpy(), 1)
+    middle = np.where(np.isnan(wide).any(1), np.nan, ordered[:, (n - 1) // 2])
+    for values, places, expected in ((*x.median(1), middle), *((*x.kthvalue(k, 1), ordered[:, k - 1]) for k in {1, (n + 1) // 2, n})):
+        np.testing.assert_array_equal(values.double().numpy(), expected)
+        np.testing.assert_array_equal(wide[np.arange(203), places.numpy()], expected)
+
+
+@pytest.mark.parametrize("descending", [False, True])
+def test_rows_in_order_keep_it(descending: bool) -> None:
+    x = torch.arange(300.0).div(7).floor().expand(5, 300)
+    values, places = (x.flip(1) if descending else x).sort(1, descending=descending, stable=True)
+    assert places.tolist() == [list(range(300))] * 5 and torch.equal(values, x.flip(1) if descending else x)
