@@ -313,8 +313,11 @@ class Unpickler:
         stack = self._stack
         for index in range(len(stack) - 1, -1, -1):
             if stack[index] is _MARK:
+                size = 8 * (len(stack) - index) if len(stack) - index > _FEW else 0
+                self._budget.spend(size)  # the items exist twice for a moment
                 items = stack[index + 1 :]
                 del stack[index:]
+                self._budget.left += size
                 return items
         raise UnpicklingError("unexpected opcode: no mark on the stack")
 
