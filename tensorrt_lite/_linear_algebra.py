@@ -265,8 +265,6 @@ def linalg_cond(A: Any, p: Any = None, *, out: Any = None) -> Any:
         else:
             large, small = s.select(-1, 0), s.select(-1, -1)
             result = small / large if p == -2 else large / small
-            # a zero matrix: 0 / 0
-            result = _ops.where(result.isnan() & ~s.isnan().any(-1), inf, result) if p != -2 else result
     else:
         empty = not A.numel()
         if A.shape[-1] != A.shape[-2] and (not empty or isinstance(p, str)):
@@ -275,8 +273,11 @@ def linalg_cond(A: Any, p: Any = None, *, out: Any = None) -> Any:
         if empty:
             return deliver_result("linalg_cond", A.new_zeros(A.shape[:-2], dtype=_real_type(A)), out)
         inverse, info = _ops.linalg_inv_ex(A)
-        result = linalg_matrix_norm(A, p) * linalg_matrix_norm(inverse, p)
-        result = _ops.where(info == 0, result, inf)
+        singular = info != 0
+        if p == "nuc":  # whose singular values are not those of infinity and NaN; a zero matrix has 0 times infinity
+            inverse = _ops.where(singular[..., None, None], 0, inverse)
+        norm = linalg_matrix_norm(A, p)
+        result = _ops.where(singular, norm * inf if p == "nuc" else inf, norm * linalg_matrix_norm(inverse, p))
     return deliver_result("linalg_cond", result.to(real), out)
 
 
@@ -761,7 +762,8 @@ def _spacings(name: str, y: Any, x: Any, dx: Any, dim: int) -> tuple[int, Any]:
 
 def _areas(y: Any, width: Any, dim: int) -> Any:
     n = y.shape[dim]
-    return (y.narrow(dim, 1, n - 1) + y.narrow(dim, 0, n - 1)) * width / 2.0
+    pairs = y.narrow(dim, 1, n - 1) + y.narrow(dim, 0, n - 1)
+    return pairs * width / 2.0 if hasattr(width, "dim") else pairs * (width / 2.0)
 
 
 def trapezoid(y: Any, x: Any = None, *, dx: Any = 1, dim: int = -1) -> Any:

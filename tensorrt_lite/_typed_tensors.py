@@ -11,6 +11,7 @@ from typing import Any
 import tensorrt_lite as trt
 from tensorrt_lite import _ops
 from tensorrt_lite._C.core.tensor import TensorBase
+from tensorrt_lite._C.core.warning import warn_once
 from tensorrt_lite._size import Size
 
 # "ComplexFloatTensor" and "ComplexDoubleTensor" are names of types, not of classes.
@@ -35,6 +36,10 @@ def _check_place(place: Any, device: str) -> None:
         raise RuntimeError(f"legacy constructor expects device type: {device} but device type: {trt.device(place).type} was passed")
 
 
+def _sparse_deprecated(old: str, new: str) -> None:
+    warn_once(f"torch.sparse.SparseTensor({old}) is deprecated.  Please use torch.sparse_coo_tensor({new}).")
+
+
 def construct_sparse(args: tuple, kwargs: dict, dtype: Any, device: str = "cpu") -> Any:
     """What `sparse.FloatTensor(...)` makes: a sparse_coo tensor of (indices, values[, size]), or of sizes alone without entries.
 
@@ -45,6 +50,7 @@ def construct_sparse(args: tuple, kwargs: dict, dtype: Any, device: str = "cpu")
     if unknown := [name for name in kwargs if name not in names]:
         raise TypeError(f"new() got an unexpected keyword argument '{unknown[0]}'")
     if all(type(size) is int for size in args) and not kwargs:
+        _sparse_deprecated("shape, *, device=", "shape, dtype=, device=")
         return trt.sparse_coo_tensor(Size(args or (0,)), dtype=dtype, device=device)
     if len(args) > 3:
         raise TypeError(f"new() takes 3 positional arguments but {len(args)} were given")
@@ -60,6 +66,7 @@ def construct_sparse(args: tuple, kwargs: dict, dtype: Any, device: str = "cpu")
                 "torch.sparse.SparseTensor(sequence) only accepts sizes.  Please use torch.sparse_coo_tensor() or construct a strided tensor "
                 "and convert it to sparse via to_sparse."
             )
+        _sparse_deprecated("shape, *, device=", "shape, dtype=, device=")
         return trt.sparse_coo_tensor(Size(given["size"]), dtype=dtype, device=device)
     indices, values = given.get("indices"), given.get("values")
     if not (isinstance(indices, TensorBase) and isinstance(values, TensorBase) and isinstance(given.get("size", ()), (tuple, list))):
@@ -67,6 +74,8 @@ def construct_sparse(args: tuple, kwargs: dict, dtype: Any, device: str = "cpu")
         raise TypeError(f"new() received an invalid combination of arguments - got ({kinds}), but {_SPARSE_FORMS}")
     if indices.dim() == 2 and indices.dtype is not trt.int64:
         raise RuntimeError(f"expected scalar type Long but found {trt._type_names[indices.dtype]}")
+    shape = "shape, " if "size" in given else ""
+    _sparse_deprecated(f"indices, values, {shape}*, device=", f"indices, values, {shape}dtype=, device=")
     return trt.sparse_coo_tensor(indices, values, *([Size(given["size"])] if "size" in given else []), device=device)
 
 

@@ -45,7 +45,7 @@ def functional_call(
     >>> trt.func.functional_call(layer, {"weight": trt.ones(1, 2), "bias": trt.zeros(1)}, trt.ones(2)).tolist()
     [2.0]
     """
-    from tensorrt_lite.nn.utils.stateless import functional_call as call
+    from tensorrt_lite.nn.utils.stateless import _functional_call as call
 
     if isinstance(parameter_and_buffer_dicts, dict):
         replaced = parameter_and_buffer_dicts

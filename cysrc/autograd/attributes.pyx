@@ -322,12 +322,15 @@ def _set_fill_added(f):
 
 
 from tensorrt_lite._C.core.device cimport memory_format as type_memory_format
+from tensorrt_lite._C.core.device import channels_last, channels_last_3d, contiguous_format
 
 
 def resize_as_(TensorBase self not None, TensorBase other not None, memory_format=None):
     """resize_ to the sizes of another tensor."""
     if self.keys & K_SPARSE and other.keys & K_SPARSE:
         return (<object>self).resize_as_sparse_(other)
+    if memory_format is not None and (<type_memory_format?>memory_format).code == MF_PRESERVE:
+        memory_format = contiguous_format if other.contiguous else channels_last if is_channels_last(other) else channels_last_3d if is_channels_last_3d(other) else contiguous_format
     return self.resize_(shape_of(other), memory_format=memory_format)
 
 

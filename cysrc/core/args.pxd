@@ -1,5 +1,5 @@
 # Conversion of Python arguments, shared by all entries.
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 from cpython.object cimport PyObject, PyTypeObject
 from tensorrt_lite._C.core.dtype cimport Scalar, dtype
 from tensorrt_lite._C.core.tensor cimport TensorBase, tensor_type, parameter_type, MAX_DIMS

@@ -1,7 +1,7 @@
 """Conversion of Python arguments to what kernels take, with PyTorch's errors; and who overrides __torch_function__."""
 import sys
 from cpython.object cimport PyObject, PyTypeObject
-from tensorrt_lite._C.core.dtype cimport Scalar, dtype, BOOL, I64, F64, F32, C128, CAT_COMPLEX, CAT_FLOAT, CAT_INT, category, has_loops, dtype_label
+from tensorrt_lite._C.core.dtype cimport Scalar, dtype, BOOL, I64, U64, F64, F32, C128, CAT_COMPLEX, CAT_FLOAT, CAT_INT, category, has_loops, dtype_label
 from tensorrt_lite._C.core.tensor cimport TensorBase, number_tensor, data_of, MAX_DIMS, shape_text
 from tensorrt_lite._C.core.dispatch cimport attach
 
@@ -48,9 +48,9 @@ cdef int to_scalar(object x, Scalar* s) except -1:
     elif PyLong_Check(x):
         s.kind = 1
         s.i = PyLong_AsLongLongAndOverflow(x, &overflow)
-        if overflow:
-            raise RuntimeError(f"value cannot be converted to type int64_t without overflow: {x}")
         s.d = <double>s.i
+        if overflow:
+            large_number(x, s)
     elif PyComplex_Check(x):
         # by parts: made of re + im * I in C, an infinite part beside NaN would be NaN, too
         s.kind = 3
@@ -66,6 +66,16 @@ cdef int to_scalar(object x, Scalar* s) except -1:
     return 0
 
 
+cdef int large_number(object x, Scalar* s) except -1:
+    """A Python integer beyond int64: as PyTorch, which takes those that uint64 holds."""
+    if x < 0 or x >> 64:
+        raise OverflowError("can't convert negative int to unsigned" if x < 0 else "int too big to convert")
+    s.kind = 4
+    s.i = <int64_t><uint64_t>x
+    s.d = <double><uint64_t>x
+    return 0
+
+
 cdef object scalar_object(const Scalar* s):
     if s.kind == 0:
         return s.i != 0
@@ -73,10 +83,12 @@ cdef object scalar_object(const Scalar* s):
         return s.i
     if s.kind == 2:
         return s.d
+    if s.kind == 4:
+        return <uint64_t>s.i
     return complex(s.d, s.im)
 
 
-cdef int* _kind_code = [BOOL, I64, F64, C128]
+cdef int* _kind_code = [BOOL, I64, F64, C128, U64]
 
 
 cdef TensorBase wrap_number(object x):

@@ -363,7 +363,7 @@ cdef int call_compiled(CustomDevice d, size_t function, const char* name, const 
     o.on_host = 0
     o.n_params = 0 if info == NULL else info.nparams
     for i in range(o.n_params):
-        numbers[i] = params[i].d if params[i].kind == 2 else <double>params[i].i
+        numbers[i] = params[i].d if params[i].kind > 1 else <double>params[i].i
     o.params = numbers
     cdef list kept = [result]
     for x in operands:

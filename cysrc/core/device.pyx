@@ -33,6 +33,8 @@ cdef class device:
             self.index = (<device>type).index
             return
         if isinstance(type, int) and not isinstance(type, bool):
+            if type < 0:
+                raise RuntimeError("Device index must not be negative")
             self.code = _accelerator
             self.index = int(type)
             return
@@ -48,14 +50,18 @@ cdef class device:
         if colon:
             if index is not None:
                 raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {type}")
-            if not text.isdigit():
+            if not text.isdigit() or len(text) > 1 and text[0] == "0":
                 raise RuntimeError(f"Invalid device string: '{type}'")
             index = int(text)
         if index is not None:
-            index = int(index)
-            if index < -1 or index > 127:
-                raise RuntimeError(f"Device index must be between -1 and 127, got {index}")
-        self.index = None if index == -1 else index
+            if isinstance(index, (bool, float)) or not hasattr(index, "__index__"):
+                raise TypeError(f"device(): argument 'index' (position 2) must be int, not {index.__class__.__name__}")
+            index = index.__index__()
+            if index < 0:
+                raise RuntimeError("Device index must not be negative")
+            if index > 127:
+                raise RuntimeError(f"Device index must be at most 127, got {index}")
+        self.index = index
 
     @property
     def type(self):

@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t, uint64_t, uint32_t
 
 cdef extern from "scalar_types.h" nogil:
     ctypedef struct Scalar:
-        int kind          # 0 bool, 1 int, 2 float, 3 complex
+        int kind          # 0 bool, 1 int, 2 float, 3 complex, 4 an integer from 2**63 to 2**64
         double d
         double im
         int64_t i
@@ -70,3 +70,14 @@ cdef int default_complex_code() noexcept
 cdef int to_real(int code) noexcept
 cdef int to_complex(int code) noexcept
 cdef bint can_cast(int source, int target) noexcept
+cdef int check_number(const Scalar* value, int code) except -1
+
+cdef inline int number_category(const Scalar* s) noexcept:
+    return CAT_INT if s.kind == 4 else s.kind
+
+
+cdef inline bint number_fits(const Scalar* value, int code) noexcept:
+    """Whether a number certainly goes into a type: the usual ones at a glance, check_number looks at the others."""
+    if category[code] == CAT_FLOAT:
+        return value.kind < 3 and -LARGEST[code] <= value.d <= LARGEST[code]
+    return value.kind <= CAT_INT and 0 <= value.i <= 127

@@ -222,3 +222,37 @@ def promote_types(dtype type1 not None, dtype type2 not None):
 
 def can_cast_types(dtype from_ not None, dtype to not None):
     return can_cast(from_.code, to.code)
+
+
+cdef inline bint has_infinity(int code) noexcept:
+    return names[code].encoding == NULL or names[code].encoding[0] != c"F" and names[code].encoding[0] != c"P" or category[code] == CAT_COMPLEX
+
+
+cdef int check_number(const Scalar* value, int code) except -1:
+    """The rule for all operators that take numbers: one that the type they compute in can't hold is refused. Unsigned types take the negatives that wrap."""
+    cdef int kind = category[code], real
+    cdef bint good = True
+    cdef double low
+    real = real_type[code]
+    if code == BOOL or value.kind == 0 or code == F64 and value.kind != 3:
+        return 0
+    if value.kind == 3 and kind != CAT_COMPLEX:
+        good = value.im == 0
+    if kind == CAT_INT:
+        low = -LARGEST[code] - 1 if is_signed_type(code) else -LARGEST[code] if value.kind == 1 else 0
+        if value.kind == 1:
+            good = code == I64 or low <= value.i <= LARGEST[code]
+        elif value.kind == 4:
+            good = code == U64
+        elif code == I64:
+            good = good and -9223372036854775808.0 <= value.d < 9223372036854775808.0
+        else:
+            good = good and low <= value.d <= LARGEST[code]
+    else:
+        low = LARGEST[real]
+        good = good and (not (value.d > low or value.d < -low) or value.d - value.d != 0 and (value.d != value.d or has_infinity(real)))
+        if kind == CAT_COMPLEX and value.kind == 3:
+            good = good and (not (value.im > low or value.im < -low) or value.im - value.im != 0)
+    if not good:
+        raise RuntimeError(f"value cannot be converted to type {dtype_cpp_name(code).decode()} without overflow")
+    return 0

@@ -68,3 +68,22 @@ cdef class LookUp:
             found = error
         found.__traceback__ = None
         raise found
+
+
+def keyword_hint(function, error, str keyword):
+    """The error for a keyword that a function does not have, with the nearest of its names and its signature as a note."""
+    from difflib import get_close_matches
+    signature = function.__signature__
+    if keyword not in signature.parameters:
+        near = get_close_matches(keyword, [name for name in signature.parameters], 1)
+        found = f"did you mean '{near[0]}'? " if near else ""
+        error.add_note(f"Hint: {found}The signature is {function.__name__}{signature}.")
+    return error
+
+
+def note_keyword(function, error, keywords):
+    """keyword_hint for what Python says of functions written in Python and Cython."""
+    text = str(error)
+    for keyword in keywords:
+        if text.endswith(f"got an unexpected keyword argument '{keyword}'"):
+            keyword_hint(function, error, keyword)

@@ -39,6 +39,7 @@ cdef extern from "pointwise.h" nogil:
         unsigned stored
         int stored_as_bits
         int wide_number
+        int wide_params
     enum:
         PROMOTE_SAME
         PROMOTE_FLOAT
@@ -51,6 +52,8 @@ cdef extern from "pointwise.h" nogil:
         CHECK_ALPHA
         CHECK_SUBTRACTION
         CHECK_SAME_DTYPE
+        CHECK_NUMBERS
+        CHECK_NO_REPEATS
         IN_COMPUTE
         IN_BOOL
         IN_OWN
@@ -76,6 +79,7 @@ cdef int end_late_warnings(LateWarnings* late) except -1
 
 cdef int check_no_overlap(str name, TensorBase out, TensorBase x, bint same_is_fine) except -1
 cdef int check_internal_overlap(str name, TensorBase out) except -1
+cdef TensorBase unrepeated(TensorBase t)         # a view that has each element of an expanded tensor once
 cdef TensorBase cast_to(TensorBase t, int dtype)
 cdef TensorBase as_bits(TensorBase t)
 cdef TensorBase contiguous_of(TensorBase t)

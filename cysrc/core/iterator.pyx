@@ -11,10 +11,10 @@ from tensorrt_lite._C.core.iteration cimport ROWS, cast_row, cast_table, run_ite
 from tensorrt_lite._C.core.parallel cimport parallel_for, GRAIN
 from tensorrt_lite._C.core.tensor cimport (
     TensorBase, ITEM_SIZE, MAX_DIMS, data_of, place_of, same_sizes, empty_tensor, empty_strided_tensor, empty_like_tensor, shape_text, resize_tensor,
-    HELD_NUMEL, has_internal_overlap, memory_overlap, alias_of, contiguous_strides, K_CPU, K_META, K_STANDS_IN, K_WRAPPED, bump_version, new_tensor, set_dtype)
+    HELD_NUMEL, has_internal_overlap, memory_overlap, alias_of, set_geometry, contiguous_strides, K_CPU, K_META, K_STANDS_IN, K_WRAPPED, bump_version, new_tensor, set_dtype)
 from tensorrt_lite._C.core.dtype cimport (
-    Scalar, promotion, raise_promotion, NO_PROMOTION, category, default_float_code, can_cast, to_real, to_complex, dtype_of, is_integral_or_bool_type, has_loops, loop_type, NUM_DTYPES,
-    BOOL, BF16, F16, F32, F64, U8, I16, I32, I64, C32, C64, C128, CAT_BOOL, CAT_INT, CAT_FLOAT, CAT_COMPLEX)
+    Scalar, check_number, number_fits, promotion, raise_promotion, NO_PROMOTION, category, default_float_code, can_cast, to_real, to_complex, dtype_of, is_integral_or_bool_type, is_reduced_floating_type, has_loops, loop_type, NUM_DTYPES,
+    BOOL, BF16, F16, F32, F64, U8, U64, I16, I32, I64, C32, C64, C128, CAT_BOOL, CAT_INT, CAT_FLOAT, CAT_COMPLEX)
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
 from tensorrt_lite._C.core.dispatch cimport FRESH, OUT, INPLACE, attach, tls
@@ -30,6 +30,7 @@ cdef extern from "stage.h" nogil:
     void convert_run(char** data, const int64_t* stride, int64_t n, const Scalar* conversion)
     void fill_block(char* dst, const char* value, int64_t n, int item)
     void store_scalar(char* destination, int dtype, const Scalar* value)
+    void load_number "trt_load_scalar"(const char* source, int dtype, Scalar* value)
     void convert_elements "trt_convert"(const cast_row* table, int to, char* dst, int64_t dst_stride, int source, const char* src, int64_t src_stride, int64_t n)
 
 cdef int order_dimensions(int nop, int ndim, const int64_t* shape, int64_t (*stride)[MAX_DIMS], bint out_known, int* perm) noexcept:
@@ -169,6 +170,16 @@ cdef int prepare_out(str name, TensorBase out, int ndim, const int64_t* shape, i
     return 0
 
 
+cdef bint has_shape(TensorBase t, int ndim, const int64_t* shape) noexcept:
+    cdef int i
+    if t.ndim != ndim:
+        return False
+    for i in range(ndim):
+        if t.sizes[i] != shape[i]:
+            return False
+    return True
+
+
 cdef int warn_of_resize(str message) except -1:
     if tls().late_warnings == NULL:
         from tensorrt_lite._C.core.warning import warn
@@ -233,7 +244,7 @@ cdef int check_integers(const PointwiseInfo* info, TensorBase divisor, int compu
     cdef int64_t* v
     if category[compute] > CAT_INT or divisor.numel == 0 or divisor.device_type != DEV_CPU:
         return 0
-    c = contiguous_of(cast_to(divisor, I64) if divisor.dtype != I64 else divisor)
+    c = contiguous_of(cast_to(cast_to(divisor, compute), I64))             # a number may become zero in a narrow type
     v = <int64_t*>data_of(c)
     if info.checks & CHECK_ZERO_DIVISOR:
         for i in range(c.numel):
@@ -270,10 +281,47 @@ cdef int check_operands(const PointwiseInfo* info, PyObject** inputs, const Scal
     return 0
 
 
+cdef int check_params(const PointwiseInfo* info, const Scalar* params, int compute) except -1:
+    """Refuse parameters that the type of the loop can't hold: rows say which are wider (wide_params: half, single, any)."""
+    cdef int i, code, wide
+    for i in range(info.nparams):
+        wide = info.wide_params >> i
+        if wide & 256 or wide & 16 and (compute == F32 or compute == C64):
+            continue
+        code = F32 if wide & 1 and (compute == F16 or compute == BF16) else compute
+        if not number_fits(&params[i], code):
+            check_number(&params[i], code)
+    return 0
+
+
+cdef inline bint number_operand_fits(TensorBase number, int code) noexcept:
+    cdef Scalar s
+    load_number(data_of(number), number.dtype, &s)
+    return number_fits(&s, code)
+
+
+cdef int check_number_operands(int nin, PyObject** inputs, int code, bint one) except -1:
+    """The same of operands that are numbers. `one`: they become tensors of one element, which halves and float8 convert."""
+    cdef Scalar s
+    cdef TensorBase x
+    cdef int i
+    for i in range(nin):
+        x = <TensorBase>inputs[i]
+        if x.wrapped_number:
+            load_number(data_of(x), x.dtype, &s)
+            if x.dtype == U64:
+                s.kind, s.d = 4, <double><uint64_t>s.i
+            if not (one and s.kind != 3 and is_reduced_floating_type(code)):
+                check_number(&s, code)
+    return 0
+
+
 cdef inline bint unchecked(const PointwiseInfo* info, const Scalar* params, TensorBase a, TensorBase b) noexcept:
     """Whether operands of a type with a loop need no look at their values."""
     if info.checks == 0:
         return True
+    if info.checks & CHECK_NUMBERS and b.wrapped_number and not number_operand_fits(b, a.dtype):
+        return False
     if info.checks & CHECK_ALPHA and params[0].kind != 1:
         return False
     if b.dtype == BOOL and info.checks & CHECK_SUBTRACTION:
@@ -331,7 +379,7 @@ cdef TensorBase iterate(const PointwiseInfo* info, int nin, PyObject** inputs, c
     cdef int perm[MAX_DIMS]
     cdef int ndim, compute, kind, result, i, k, j, d, first = 0, device = -1, on_device = 0
     cdef TensorBase x
-    cdef bint expanded = False
+    cdef bint resized = False
     cdef Scalar number
     if info.promote & PROMOTE_FIRST_BOOL:
         first = 1
@@ -352,6 +400,10 @@ cdef TensorBase iterate(const PointwiseInfo* info, int nin, PyObject** inputs, c
     kind = loop_type[compute]
     if info.loops[kind] == NULL or kind != compute and not info.stored >> compute & 1:
         not_implemented(info, compute)
+    if info.nparams and params != NULL and device != DEV_META:
+        check_params(info, params, compute)
+    if info.checks & CHECK_NUMBERS and device != DEV_META:
+        check_number_operands(nin - first, inputs + first, compute, first == 1)
     if kind != compute and info.stored_as_bits:
         return iterate_bits(info, nin, first, inputs, params, out, mode, compute)
     result = output_code(info, compute)
@@ -367,6 +419,13 @@ cdef TensorBase iterate(const PointwiseInfo* info, int nin, PyObject** inputs, c
         for i in range(nin):
             if <PyObject*>out == inputs[i]:
                 mode = INPLACE                     # what is read can't be resized before
+        if info.checks & CHECK_NO_REPEATS and nin == 1 and <PyObject*>out == inputs[0] and has_internal_overlap(out):
+            prepare_write(out.storage, info.name.decode())
+            x = unrepeated(out)
+            inputs[0] = <PyObject*>x
+            iterate(info, 1, inputs, params, x, INPLACE)
+            return out
+        resized = mode == OUT and not has_shape(out, ndim, shape)
         prepare_out(info.name.decode(), out, ndim, shape, result, mode)
         for i in range(nin):
             check_no_overlap(info.name.decode(), out, <TensorBase>inputs[i], True)
@@ -379,7 +438,12 @@ cdef TensorBase iterate(const PointwiseInfo* info, int nin, PyObject** inputs, c
     if out is not None:
         for k in range(ndim):
             stride[0][k] = out.strides[k] * ITEM_SIZE[out.dtype]
-    order_dimensions(nin + 1, ndim, shape, stride, out is not None, perm)
+    order_dimensions(nin + 1, ndim, shape, stride, out is not None and not resized, perm)
+    if resized:
+        fresh_strides(ndim, shape, perm, fresh)       # as a new result has
+        set_geometry(out, ndim, shape, fresh)
+        for k in range(ndim):
+            stride[0][k] = fresh[k] * ITEM_SIZE[out.dtype]
     if out is None:
         j = 1
         for k in range(ndim):
@@ -539,6 +603,8 @@ cdef TensorBase pointwise1(const PointwiseInfo* info, TensorBase a, const Scalar
     cdef TensorBase r
     cdef PyObject* inputs[1]
     if a.contiguous and a.device_type == DEV_CPU and compute_code(info, a.dtype) == a.dtype and info.loops[a.dtype] != NULL and a.numel > 0:
+        if info.nparams:
+            check_params(info, params, a.dtype)
         code = output_code(info, a.dtype)
         r = None
         if mode == FRESH:
@@ -579,6 +645,8 @@ cdef TensorBase pointwise2(const PointwiseInfo* info, TensorBase a, TensorBase b
             elif out is a and code == a.dtype and (not whole or out.storage is not b.storage or b.offset == out.offset):
                 r = out
             if r is not None:
+                if info.nparams:
+                    check_params(info, params, a.dtype)
                 return run_binary(info, r, a, b, code, whole, params)
     inputs[0] = <PyObject*>a
     inputs[1] = <PyObject*>b
@@ -740,12 +808,25 @@ cdef TensorBase cast_to(TensorBase t, int dtype):
     return r
 
 
+cdef TensorBase unrepeated(TensorBase t):
+    """A view of a tensor that has each element of its expanded dimensions once."""
+    cdef int64_t sizes[MAX_DIMS]
+    cdef TensorBase r = alias_of(t)
+    cdef int i
+    for i in range(t.ndim):
+        sizes[i] = 1 if t.strides[i] == 0 and t.sizes[i] > 1 else t.sizes[i]
+    set_geometry(r, t.ndim, sizes, t.strides)
+    return r
+
+
 cdef int fill_elements(TensorBase t, const Scalar* value) except -1:
     """t[...] = value"""
     cdef TensorBase s
     cdef char number[16]
     if t.numel == 0 or t.device_type == DEV_META:
         return 0
+    if has_internal_overlap(t):
+        t = unrepeated(t)
     if t.contiguous and t.numel < 4096 and t.device_type == DEV_CPU:
         store_scalar(number, t.dtype, value)
         fill_block(data_of(t), number, t.numel, ITEM_SIZE[t.dtype])

@@ -17,6 +17,8 @@ from tensorrt_lite._C.core.profiler cimport KIND_FUNCTION, begin_record, describ
 from tensorrt_lite._C.core.profiler import _set_switch
 from tensorrt_lite._C.core.python_key import dispatch_factory
 
+from tensorrt_lite._C.core.hints import note_keyword
+
 attach()
 
 cdef extern from *:
@@ -33,6 +35,23 @@ cdef extern from *:
     static PyObject* (*trt_call_respelled)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
     static PyObject* (*trt_call_profiled)(PyObject*, PyObject* const*, size_t, PyObject*);
     static int trt_profiled;           /* a profiler runs, in whichever thread */
+    static PyObject* trt_note_keyword; /* core/hints.pyx */
+
+    /* After a call that failed: a keyword that the function does not have gets a note with the nearest one. */
+    static __attribute__((noinline)) PyObject* trt_explain(PyObject* f, PyObject* keywords) {
+      PyObject *type, *value, *traceback, *done;
+      if (!PyErr_ExceptionMatches(PyExc_TypeError)) return NULL;
+      PyErr_Fetch(&type, &value, &traceback);
+      PyErr_NormalizeException(&type, &value, &traceback);
+      done = PyObject_CallFunctionObjArgs(trt_note_keyword, f, value, keywords, NULL);
+      if (!done) PyErr_Clear();
+      Py_XDECREF(done);
+      PyErr_Restore(type, value, traceback);
+      return NULL;
+    }
+    static inline PyObject* trt_explained(PyObject* result, PyObject* f, PyObject* keywords) {
+      return __builtin_expect(!result, 0) && keywords ? trt_explain(f, keywords) : result;
+    }
 
     #define trt_is_basic(type) trt_is_basic_type(type, trt_plain_tensor, trt_plain_parameter)
     static PyTypeObject* trt_entry_type;
@@ -73,7 +92,7 @@ cdef extern from *:
         for (Py_ssize_t i = 0; i < all - n; i++)
           if (PyDict_GetItemWithError(s->spellings, PyTuple_GET_ITEM(keywords, i))) return trt_call_respelled(f, args, n, keywords);
       if (__builtin_expect(trt_profiled, 0) && Py_TYPE(s->impl) != trt_entry_type) return trt_call_profiled(f, args, nargsf, keywords);
-      return s->run(s->impl, args, nargsf, keywords);
+      return trt_explained(s->run(s->impl, args, nargsf, keywords), f, keywords);
     }
     static inline PyObject* trt_run_public(PyObject* f, PyObject* const* args, size_t nargsf, PyObject* keywords) {
       return ((trt_public*)f)->run(((trt_public*)f)->impl, args, nargsf, keywords);
@@ -88,7 +107,7 @@ cdef extern from *:
         asks |= s->spellings != NULL;
       }
       for (Py_ssize_t i = 0; i < n && !asks; i++) asks = !trt_is_basic_argument(args[i], trt_plain_tensor, trt_plain_parameter);
-      return __builtin_expect(asks, 0) ? trt_call_public_general(f, args, nargsf, keywords) : s->run(s->impl, args, nargsf, keywords);
+      return __builtin_expect(asks, 0) ? trt_call_public_general(f, args, nargsf, keywords) : trt_explained(s->run(s->impl, args, nargsf, keywords), f, keywords);
     }
     static PyObject* trt_call_without_vectorcall(PyObject* f, PyObject* const* args, size_t nargsf, PyObject* keywords) {
       return PyObject_Vectorcall(f, args, nargsf, keywords);
@@ -119,6 +138,7 @@ cdef extern from *:
     PyObject* trt_disabled_function
     void* trt_ask
     PyObject* trt_as_it_stands
+    PyObject* trt_note_keyword
     void* trt_call_respelled
     void* trt_make_in_python
     void* trt_call_profiled
@@ -761,6 +781,7 @@ def set_profiled(bint on):
 trt_call_profiled = <void*>call_profiled
 _set_switch(set_profiled)
 trt_ask = <void*>ask
+trt_note_keyword = <PyObject*>note_keyword
 trt_make_in_python = <void*>make_in_python
 trt_call_respelled = <void*>call_respelled
 trt_prepare_public_type(<PyTypeObject*>PublicFunction)

@@ -18,7 +18,7 @@ struct PointwiseInfo {
   int id, nin, nparams;
   int promote;                 /* PROMOTE_*: flags */
   int scalar_forms;
-  int checks;                  /* CHECK_*: what integer inputs are examined for before the loop */
+  int checks;                  /* CHECK_*: what operands are examined for before the loop; NO_REPEATS: nothing where an expanded tensor is written in place */
   int cost;                    /* work per element in units of an addition: scales the grain size */
   loop_t loops[NUM_DTYPES];    /* by compute type */
   signed char in_type[6];      /* IN_*: which type an input is converted to */
@@ -41,9 +41,10 @@ struct PointwiseInfo {
   unsigned stored;                     /* bit by code: types without loops that it takes, in the loop of their compute type */
   int stored_as_bits;                  /* of those it moves the bits: it chooses between elements */
   int wide_number;                     /* one number as operand 2 of halves comes as a parameter, in float32 */
+  int wide_params;                     /* bit i: parameter i of halves need not be one, but goes into float32 */
 };
 
 enum { PROMOTE_SAME = 0, PROMOTE_FLOAT = 1, PROMOTE_BOOL_OUT = 2, PROMOTE_REAL_OUT = 4, PROMOTE_FIRST_BOOL = 8, PROMOTE_INT_TO_FLOAT = 16 };
-enum { CHECK_ZERO_DIVISOR = 1, CHECK_NEGATIVE_EXPONENT = 2, CHECK_ALPHA = 4, CHECK_SUBTRACTION = 8, CHECK_SAME_DTYPE = 16 };
+enum { CHECK_ZERO_DIVISOR = 1, CHECK_NEGATIVE_EXPONENT = 2, CHECK_ALPHA = 4, CHECK_SUBTRACTION = 8, CHECK_SAME_DTYPE = 16, CHECK_NUMBERS = 32, CHECK_NO_REPEATS = 64 };
 enum { IN_COMPUTE = 0, IN_BOOL = 1, IN_OWN = 2 };
 #endif

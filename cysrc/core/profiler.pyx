@@ -297,13 +297,13 @@ cdef int64_t write_arguments(trt_recorder* r, trt_operator* op, const trt_value*
             w += 2
         elif kinds[i] == c's' and v[i].p != NULL:
             s = <const Scalar*>v[i].p
-            w[0] = WORD_BOOL if s.kind == 0 else WORD_INT if s.kind == 1 else WORD_FLOAT if s.kind == 2 else WORD_COMPLEX
+            w[0] = WORD_BOOL if s.kind == 0 else WORD_INT if s.kind == 1 else WORD_COMPLEX if s.kind == 3 else WORD_FLOAT
             if s.kind <= 1:
                 w[1] = s.i
             else:
                 memcpy(&w[1], &s.d, 8)
             w += 2
-            if s.kind > 2:
+            if s.kind == 3:
                 memcpy(w, &s.im, 8)
                 w += 1
         elif kinds[i] == c'v' and v[i].p != NULL:

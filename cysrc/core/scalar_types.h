@@ -174,9 +174,10 @@ INL void f32_to_bf16_block(const f32 *restrict src, bf16 *restrict dst, i64 n)
 
 /* ---- parameters of operators ---------------------------------------------------------------------------------- */
 
-enum { SCALAR_BOOL, SCALAR_INT, SCALAR_FLOAT, SCALAR_COMPLEX };
+enum { SCALAR_BOOL, SCALAR_INT, SCALAR_FLOAT, SCALAR_COMPLEX, SCALAR_UNSIGNED };
 
-/* A Python number: `i` holds bool and int, `d` a float or the real part, `im` the imaginary part. */
+/* A Python number: `i` holds bool and int, `d` a float or the real part, `im` the imaginary part. Integers from 2^63 to 2^64 are SCALAR_UNSIGNED: `i` has
+   their bits, `d` their value. */
 typedef struct Scalar {
     int kind;
     int pad;
@@ -188,7 +189,7 @@ typedef struct Scalar {
 /* the conversion of a float parameter to an integer type wraps modulo 2^64 without overflow in C's sense */
 INL i64 scalar_as_i64(const Scalar *s)
 {
-    if (s->kind <= SCALAR_INT)
+    if (s->kind <= SCALAR_INT || s->kind == SCALAR_UNSIGNED)
         return s->i;
     return s->d >= -0x1p63 && s->d < 0x1p63 ? (i64)s->d : INT64_MIN;
 }

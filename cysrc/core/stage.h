@@ -253,21 +253,23 @@ static void trt_store_converted(char* d, int dtype, const Scalar* v) {
   }
 }
 
+static inline int64_t trt_whole(const Scalar* v) { return v->kind <= 1 || v->kind == SCALAR_UNSIGNED ? v->i : (int64_t)v->d; }
+
 static void store_scalar(char* d, int dtype, const Scalar* v) {
   switch (dtype) {
     case DT_b8: *(uint8_t*)d = v->kind <= 1 ? v->i != 0 : (v->d != 0 || v->im != 0); break;
-    case DT_u8: *(uint8_t*)d = (uint8_t)(v->kind <= 1 ? v->i : (int64_t)v->d); break;
-    case DT_i8: *(int8_t*)d = (int8_t)(v->kind <= 1 ? v->i : (int64_t)v->d); break;
-    case DT_i16: *(int16_t*)d = (int16_t)(v->kind <= 1 ? v->i : (int64_t)v->d); break;
-    case DT_i32: *(int32_t*)d = (int32_t)(v->kind <= 1 ? v->i : (int64_t)v->d); break;
-    case DT_i64: *(int64_t*)d = v->kind <= 1 ? v->i : (int64_t)v->d; break;
+    case DT_u8: *(uint8_t*)d = (uint8_t)trt_whole(v); break;
+    case DT_i8: *(int8_t*)d = (int8_t)trt_whole(v); break;
+    case DT_i16: *(int16_t*)d = (int16_t)trt_whole(v); break;
+    case DT_i32: *(int32_t*)d = (int32_t)trt_whole(v); break;
+    case DT_i64: *(int64_t*)d = trt_whole(v); break;
     case DT_f16: { f16 h = st_f16((float)v->d); memcpy(d, &h, 2); break; }
     case DT_bf16: { bf16 h = st_bf16((float)v->d); memcpy(d, &h, 2); break; }
     case DT_f32: *(float*)d = (float)v->d; break;
     case DT_f64: *(double*)d = v->d; break;
     case DT_c64: ((float*)d)[0] = (float)v->d; ((float*)d)[1] = (float)v->im; break;
     case DT_c128: ((double*)d)[0] = v->d; ((double*)d)[1] = v->im; break;
-    case DT_u64: *(uint64_t*)d = v->kind <= 1 ? (uint64_t)v->i : real_as_u64(v->d); break;
+    case DT_u64: *(uint64_t*)d = v->kind <= 1 || v->kind == SCALAR_UNSIGNED ? (uint64_t)v->i : real_as_u64(v->d); break;
     default: trt_store_converted(d, dtype, v);
   }
 }

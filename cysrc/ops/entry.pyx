@@ -13,6 +13,7 @@ from tensorrt_lite._C.core.tensor cimport TensorBase, tensor_type, parameter_typ
 from tensorrt_lite._C.core.dispatch cimport attach, trt_operator, trt_value, resolve, OPS, FRESH, OUT, INPLACE
 from tensorrt_lite._C.core.args cimport Dims, as_tensor_arg, tensor_list, parse_int, parse_double, parse_bool, parse_dims, parse_dtype
 from tensorrt_lite._C.core.overrides cimport set_entry_call, general_call
+from tensorrt_lite._C.core.hints import keyword_hint
 from tensorrt_lite._C.core.return_types import result_type
 from tensorrt_lite._C.core.row_schema cimport Schema, schema_of, REQUIRED
 from tensorrt_lite._C.autograd.node cimport check_inplace
@@ -281,7 +282,7 @@ cdef int bad_call(object e, int what, PyObject* keyword, Py_ssize_t given) excep
     if what == TRT_TOO_MANY:
         raise TypeError(f"{name}() takes {a.positional} positional argument{'s' * (a.positional != 1)} but {given} were given")
     if what == TRT_UNEXPECTED:
-        raise TypeError(f"{name}() got an unexpected keyword argument '{<object>keyword}'")
+        raise keyword_hint(e, TypeError(f"{name}() got an unexpected keyword argument '{<object>keyword}'"), <object>keyword)
     if what == TRT_TWICE:
         raise TypeError(f"{name}() got multiple values for argument '{<object>keyword}'")
     missing = [<object>a.names[i] for i in range(a.n) if a.required >> i & 1 and not given >> i & 1]

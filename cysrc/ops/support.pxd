@@ -47,4 +47,4 @@ cdef TensorBase finish_factory(TensorBase t, object requires_grad)
 cdef TensorBase factory_tensor(const Dims* d, const Options* o)
 cdef TensorBase factory_out(object out, str op, const Dims* d, object dtype)
 cdef TensorBase factory_like(TensorBase t, str op, object dtype, object layout, object device, object memory_format, object pin_memory)
-cdef int check_number(const Scalar* value, int code) except -1
+cdef int check_filling(const Scalar* value, TensorBase t) except -1

@@ -4,12 +4,12 @@ from tensorrt_lite._C.core.storage cimport device_hooks
 from tensorrt_lite._C.core.tensor cimport (
     PLACE_PINNED,     TensorBase, bump_version, version_of, shape_of, K_AUTOGRAD, empty_tensor, empty_strided_tensor, empty_like_tensor, non_overlapping_dense,
     channels_last_strides, checked_numel, resize_tensor, same_sizes, CREATED_NO_GRAD, CREATED_INFERENCE, CREATED_MULTI_OUTPUT, K_WRAPPED, shape_text, place_of, place_of_device, MAX_DIMS)
-from tensorrt_lite._C.core.dtype cimport dtype as dtype_type, category, CAT_INT, CAT_FLOAT, CAT_COMPLEX, Scalar, F16, F32, F64, BF16, C32, C64, I64, BOOL, LARGEST, real_type, is_signed_type, dtype_cpp_name, dtype_of, has_loops
+from tensorrt_lite._C.core.dtype cimport dtype as dtype_type, category, CAT_INT, CAT_FLOAT, CAT_COMPLEX, Scalar, F16, F32, F64, BF16, C32, C64, I64, BOOL, check_number, dtype_of, has_loops, is_reduced_floating_type
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_META, parse_device, memory_format, MF_CONTIGUOUS, MF_PRESERVE, MF_CHANNELS_LAST
 from tensorrt_lite._C.core.device import strided
 from tensorrt_lite._C.core.python_key import _set_write_check
 from tensorrt_lite._C.core import storage_types  # noqa: F401 (the kernel of the key StorageOnly)
-from tensorrt_lite._C.core.args cimport Dims, parse_dtype, parse_int, parse_double, parse_bool, parse_dims, parse_size, as_tensor_arg, tensor_list, dims_tuple, wrap_dim
+from tensorrt_lite._C.core.args cimport Dims, to_scalar, parse_dtype, parse_int, parse_double, parse_bool, parse_dims, parse_size, as_tensor_arg, tensor_list, dims_tuple, wrap_dim
 from tensorrt_lite._C.core.dispatch cimport tls, attach, OUT, INPLACE, FRESH
 from tensorrt_lite._C.core.allocator cimport trt_block, trt_block_hold, block_drop
 from tensorrt_lite._C.core.iterator cimport prepare_out, copy_elements
@@ -328,35 +328,19 @@ cdef TensorBase factory_like(TensorBase t, str op, object dtype, object layout, 
     return empty_like_tensor(t, code)
 
 
-
-cdef int check_number(const Scalar* value, int code) except -1:
-    """Refuse to store a number in a dtype that can't hold it; unsigned types take the negatives that wrap."""
-    cdef int kind = category[code], real
-    cdef bint good = True
-    cdef double low
-    if code == C32:  # what complex64 holds and complex32 doesn't is infinite, as in PyTorch
-        code = C64
-    real = real_type[code]
-    if code == BOOL or value.kind == 0 or code == F64 and value.kind < 3:
+cdef int check_filling(const Scalar* value, TensorBase t) except -1:
+    """check_number of what fills a tensor. One element of a half type or float8 is converted, as PyTorch does: to infinity or the largest number."""
+    if t.numel == 1 and is_reduced_floating_type(t.dtype) and value.kind != 3:
         return 0
-    if value.kind == 3 and kind != CAT_COMPLEX:
-        good = value.im == 0
-    if kind == CAT_INT:
-        low = -LARGEST[code] - 1 if is_signed_type(code) else -LARGEST[code]
-        if value.kind == 1:
-            good = code == I64 or low <= value.i <= LARGEST[code]
-        elif code == I64:
-            good = good and -9223372036854775808.0 <= value.d < 9223372036854775808.0
-        else:
-            good = good and low <= value.d <= LARGEST[code]
-    else:
-        low = LARGEST[real]
-        good = good and (not (value.d > low or value.d < -low) or value.d - value.d != 0)
-        if kind == CAT_COMPLEX and value.kind == 3:
-            good = good and (not (value.im > low or value.im < -low) or value.im - value.im != 0)
-    if not good:
-        raise RuntimeError(f"value cannot be converted to type {dtype_cpp_name(code).decode()} without overflow")
-    return 0
+    return check_number(value, C64 if t.dtype == C32 and t.numel != 1 else t.dtype)       # several of complex32 become infinite
+
+
+def check_number_argument(value, dtype_type d not None):
+    """check_number for compositions: the number itself, where it goes into the dtype."""
+    cdef Scalar s
+    to_scalar(value, &s)
+    check_number(&s, d.code)
+    return value
 
 
 # ---- for compositions written in Python (tensorrt_lite/_compositions): arguments as compiled entries take them, with their errors --------------------

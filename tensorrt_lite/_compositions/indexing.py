@@ -29,7 +29,7 @@ _RENORMED = 1 << 16
 def take_along_dim(input: Any, indices: Any, dim: Any = None, *, out: Any = None) -> Tensor:
     """input's elements along dim at indices (from the end where negative), broadcast in the other dimensions; over the flat input without dim."""
     x, i = tensor_argument(input, "take_along_dim", "input"), tensor_argument(indices, "take_along_dim", "indices")
-    if i.dtype != _int64 and i.dtype != _int32:
+    if i.dtype != _int64:
         raise RuntimeError(f"torch.take_along_dim(): dtype of indices should be Long but got {type_name(i.dtype)}")
     if dim is None:
         return _ops.gather(x.reshape(-1), 0, i.reshape(-1), out=out)
@@ -77,10 +77,14 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Tensor, ...]:
     """Positions in a flattened array of the given shape as a tuple of one tensor a dimension."""
     i = tensor_argument(indices, "unravel_index", "indices")
     if i.is_floating_point() or i.is_complex() or i.dtype == _dtype_by_name("bool"):
-        raise TypeError(f"expected 'indices' to be integer tensor, but got {i.dtype}")
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {i.dtype}")
+    if not isinstance(shape, (int, tuple, list)):
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
     sizes = [shape] if isinstance(shape, int) else list(shape)
     total = 1
     for s in sizes:
+        if not isinstance(s, int):
+            raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(s)}")
         if s < 0:
             raise ValueError(f"'shape' cannot have negative values, but got {tuple(sizes)}")
         total *= s
@@ -123,9 +127,9 @@ def renorm(input: Any, p: Any, dim: Any, maxnorm: Any, *, out: Any = None) -> Te
     """input with each slice along dim scaled down to a p-norm of at most maxnorm."""
     x = tensor_argument(input, "renorm", "input")
     power, most = float_argument(p, "renorm", "p"), float_argument(maxnorm, "renorm", "maxnorm")
-    if power <= 0:
+    if not power > 0:
         raise RuntimeError("renorm: non-positive-norm not supported")
-    if most < 0:
+    if not most >= 0:
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {most}")
     if x.dim() < 2:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {x.dim()} dimensions")
@@ -152,7 +156,7 @@ def renorm_(self: Any, p: Any, dim: Any, maxnorm: Any) -> Tensor:
 # ---- scatter into views ---------------------------------------------------------------------------------------------
 
 
-def _written(name: str, input: Any, src: Any, viewed: Any) -> Any:
+def _written(name: str, input: Any, src: Any, viewed: Any, out: Any = None) -> Any:
     """A copy of input with src written into a view of it. Shapes must agree exactly."""
     tensor_argument(input, name, "input")
     tensor_argument(src, name, "src")
@@ -161,28 +165,29 @@ def _written(name: str, input: Any, src: Any, viewed: Any) -> Any:
     if src.shape != view.shape:
         raise RuntimeError(f"expected src to have a size equal to the slice of self. src size = {list(src.shape)}, slice size = {list(view.shape)}")
     view.copy_(src)
-    return r
+    return deliver_result(name, r, out)
 
 
-def select_scatter(input: Any, src: Any, dim: Any, index: Any) -> Tensor:
+def select_scatter(input: Any, src: Any, dim: Any, index: Any, *, out: Any = None) -> Tensor:
     """A copy of input with src written into input.select(dim, index)."""
-    return _written("select_scatter", input, src, lambda r: r.select(dim, index))
+    return _written("select_scatter", input, src, lambda r: r.select(dim, index), out)
 
 
-def slice_scatter(input: Any, src: Any, dim: Any = 0, start: Any = None, end: Any = None, step: Any = 1) -> Tensor:
+def slice_scatter(input: Any, src: Any, dim: Any = 0, start: Any = None, end: Any = None, step: Any = 1, *, out: Any = None) -> Tensor:
     """A copy of input with src written into input[..., start:end:step, ...]."""
     along, by = int_argument(dim, "slice_scatter", "dim"), int_argument(step, "slice_scatter", "step")
-    return _written("slice_scatter", input, src, lambda r: _ops.slice(r, along, 0 if start is None else start, 2**63 - 1 if end is None else end, by))
+    last = 2**63 - 1 if end is None else end
+    return _written("slice_scatter", input, src, lambda r: _ops.slice(r, along, 0 if start is None else start, last, by), out)
 
 
-def diagonal_scatter(input: Any, src: Any, offset: Any = 0, dim1: Any = 0, dim2: Any = 1) -> Tensor:
+def diagonal_scatter(input: Any, src: Any, offset: Any = 0, dim1: Any = 0, dim2: Any = 1, *, out: Any = None) -> Tensor:
     """A copy of input with src written into its diagonal."""
-    return _written("diagonal_scatter", input, src, lambda r: r.diagonal(offset, dim1, dim2))
+    return _written("diagonal_scatter", input, src, lambda r: r.diagonal(offset, dim1, dim2), out)
 
 
-def as_strided_scatter(input: Any, src: Any, size: Any, stride: Any, storage_offset: Any = None) -> Tensor:
+def as_strided_scatter(input: Any, src: Any, size: Any, stride: Any, storage_offset: Any = None, *, out: Any = None) -> Tensor:
     """A copy of input (contiguous) with src written into its as_strided view."""
-    return _written("as_strided_scatter", input, src, lambda r: r.as_strided(size, stride, storage_offset))
+    return _written("as_strided_scatter", input, src, lambda r: r.as_strided(size, stride, storage_offset), out)
 
 
 # ---- index_reduce ---------------------------------------------------------------------------------------------------
@@ -216,6 +221,9 @@ def index_reduce_(self: Any, dim: Any, index: Any, source: Any, reduce: Any, *, 
 
 def isin(elements: Any, test_elements: Any, *, assume_unique: Any = False, invert: Any = False, out: Any = None) -> Tensor:
     """Whether each of elements is among test_elements, as a bool tensor of its shape."""
+    if isinstance(elements, TensorBase) and not isinstance(test_elements, TensorBase):
+        r = _ops.eq(elements, test_elements)
+        return deliver_result("isin", _ops.logical_not(r) if invert else r, out, True)
     if not isinstance(elements, TensorBase):
         elements = _ops.tensor(elements, device=test_elements.device if isinstance(test_elements, TensorBase) else None)
     if not isinstance(test_elements, TensorBase):

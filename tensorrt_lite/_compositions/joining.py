@@ -8,6 +8,7 @@ from tensorrt_lite._C.core.dispatch import is_grad_enabled
 from tensorrt_lite._C.core.dtype import _dtype_by_name
 from tensorrt_lite._C.core.python_key import is_transformed
 from tensorrt_lite._C.core.tensor import TensorBase
+from tensorrt_lite._C.core.warning import warn_once
 from tensorrt_lite._C.ops.joining import _in_format_of, _interleave_index
 from tensorrt_lite._C.ops.support import (
     deliver_result,
@@ -233,7 +234,12 @@ def moveaxis(input: Any, source: Any, destination: Any) -> Tensor:
 
 def adjoint(input: Any) -> Tensor:
     """The conjugate transpose of the last two dimensions."""
-    tensor_argument(input, "adjoint", "input")
+    n = tensor_argument(input, "adjoint", "input").dim()
+    if n == 0:
+        warn_once("adjoint() is deprecated on 0-D tensors. Consider using x.conj().")
+        return input.conj()
+    if n == 1:
+        raise RuntimeError("tensor.adjoint() is only supported on matrices or batches of matrices. Got 1-D tensor.")
     r = input.transpose(-2, -1)
     return r.conj() if r.is_complex() else r
 
@@ -244,12 +250,12 @@ def ravel(input: Any) -> Tensor:
     return input.contiguous().view(-1)
 
 
-def narrow_copy(input: Any, dim: Any, start: Any, length: Any) -> Tensor:
+def narrow_copy(input: Any, dim: Any, start: Any, length: Any, *, out: Any = None) -> Tensor:
     """A copy of narrow."""
     n = tensor_argument(input, "narrow_copy", "input").dim()
     if n == 0 or int_argument(dim, "narrow_copy", "dim") >= n:
         raise RuntimeError(f"narrow_copy: dimension {dim} of a tensor of {n} dimensions")
-    return input.narrow(dim, start, length).clone()
+    return deliver_result("narrow_copy", _ops.contiguous(input.narrow(dim, start, length).clone()), out)
 
 
 def _writable(input: Tensor, views: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
@@ -281,6 +287,8 @@ def _split_along(input: Any, sections: Any, dim: int, name: str, least: int) -> 
         raise RuntimeError(
             f"torch.{name} requires a tensor with at least {least} dimension{'s' if least > 1 else ''}, but got a tensor with {x.dim()} dimensions!"
         )
+    if not isinstance(sections, (tuple, list)):
+        sections = int_argument(sections, name, "sections")
     if not isinstance(sections, (tuple, list)) and (sections <= 0 or x.size(dim) % sections):
         raise RuntimeError(
             f"torch.{name} attempted to split along dimension {dim}, but the size of the dimension {x.size(dim)} is not divisible by the split_size {sections}!"
@@ -409,9 +417,9 @@ def meshgrid(*tensors: Any, indexing: Any = None) -> tuple[Tensor, ...]:
             raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {t.dim()}D")
         if t.dtype != given[0].dtype:
             raise RuntimeError("torch.meshgrid expects all tensors to have the same dtype")
+        if t.device != given[0].device:
+            raise RuntimeError("torch.meshgrid expects all tensors to have the same device")
     if indexing is None:
-        from tensorrt_lite._C.core.warning import warn_once
-
         warn_once("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.")
     elif indexing != "ij" and indexing != "xy":
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')

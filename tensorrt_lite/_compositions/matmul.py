@@ -10,7 +10,7 @@ from tensorrt_lite._C.autograd.node import namespace
 from tensorrt_lite._C.core.dtype import _dtype_by_name, can_cast_types, promote_types
 from tensorrt_lite._C.core.hints import hinted
 from tensorrt_lite._C.core.tensor import TensorBase
-from tensorrt_lite._C.ops.support import deliver_result, int_argument, tensor_argument, tensor_list_argument, type_name, wrapped_dim
+from tensorrt_lite._C.ops.support import check_number_argument, deliver_result, int_argument, tensor_argument, tensor_list_argument, type_name, wrapped_dim
 
 TYPE_CHECKING = False  # `typing` and what it imports would be a quarter of the package's import time
 if TYPE_CHECKING:
@@ -69,11 +69,12 @@ def _addr_value(input: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any) -> Any:
     input.expand(vec1.shape[0], vec2.shape[0])  # refuses sizes that do not broadcast
     tensors = (input, vec1, vec2)
     for value, what in ((alpha, "alpha"), (beta, "beta")):
-        if isinstance(value, float) and all(_is_integral(x) for x in tensors):
+        if isinstance(value, (float, complex)) and all(_is_integral(x) for x in tensors):
             raise RuntimeError(f"For integral input tensors, argument {what} must not be a floating point number.")
         if isinstance(value, bool) and any(x.dtype is not _bool for x in tensors):
             raise RuntimeError(f"Boolean {what} only supported for Boolean results.")
     result = promote_types(promote_types(vec1.dtype, vec2.dtype), input.dtype)
+    check_number_argument(alpha, result), check_number_argument(beta, result)
     if result in (_float16, _bfloat16):  # rounded once
         return _addr_value(input.to(_float32), vec1.to(_float32), vec2.to(_float32), beta, alpha).to(result)
     pairs = _ops.mul(_ops.unsqueeze(vec1, 1), vec2)
@@ -597,13 +598,15 @@ def einsum(*args: Any) -> Tensor:
             return _follow(plan, args[1:])
     inputs: list[list[int]] = []
     output = None
-    if not args:
+    if len(args) < 2:
         raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one operand and its subscripts list")
     if isinstance(args[0], str):
         equation = args[0]
         operands = list(args[1:])
         if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
             operands = list(operands[0])
+        if not operands:
+            raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one operand and its subscripts list")
         before, arrow, after = equation.partition("->")
         position = 0
         for part in before.split(","):

@@ -11,6 +11,7 @@ from tensorrt_lite._C.core.python_key import is_transformed
 from tensorrt_lite._C.core.tensor import TensorBase
 from tensorrt_lite._C.ops.sorting import _count_numbers, _number_bins
 from tensorrt_lite._C.ops.support import (
+    check_number_argument,
     check_output,
     check_outputs,
     deliver_result,
@@ -196,6 +197,7 @@ def histc(input: Any, bins: Any = 100, min: Any = 0, max: Any = 0, *, out: Any =
     if is_transformed([x]):
         return deliver_unrecorded("histc", for_each_element("histc", lambda x: histc(x, n, min, max), x.detach()), out)
     low, high = float_argument(min, "histc", "min"), float_argument(max, "histc", "max")
+    check_number_argument(low, x.dtype), check_number_argument(high, x.dtype)
     if low == high and x.numel():
         low, high = float(x.amin().item()), float(x.amax().item())
     _check_range("histc", low, high)

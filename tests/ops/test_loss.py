@@ -112,7 +112,7 @@ def test_errors():
         TF.cross_entropy(trt.zeros(3, 4), trt.zeros(2, dtype=trt.int64))
     with pytest.raises(RuntimeError, match="weight tensor should be defined"):
         TF.cross_entropy(trt.zeros(3, 4), trt.zeros(3, dtype=trt.int64), trt.ones(3))
-    with pytest.raises(RuntimeError, match="expected scalar type Long"):
+    with pytest.raises(RuntimeError, match="expected target dtype to be Long or Byte"):
         TF.nll_loss(trt.zeros(3, 4), trt.zeros(3, dtype=trt.int32))
     with pytest.raises(RuntimeError, match="between 0 and 1"):
         TF.binary_cross_entropy(trt.full((3,), 1.5), trt.zeros(3))

@@ -394,6 +394,9 @@ def emit_operator(family: str, op: Operator, forward: Loop, fused: dict[str, Loo
     stored, as_bits = stored_bits(op)
     if takes_wide_number(forward):
         init.append(f"{info}.wide_number = 1")
+    if wide := row.get("wide_params"):
+        bits = {"half": 0, "single": 4, "any": 8}
+        init.append(f"{info}.wide_params = {sum(1 << forward.params.index(p) + bits[w] for p, w in wide.items())}")
     if "stored" in row:
         init.append(f"{info}.stored = {stored}; {info}.stored_as_bits = {int(as_bits)}")
     if row.get("bool_error"):
@@ -429,6 +432,8 @@ def emit_operator(family: str, op: Operator, forward: Loop, fused: dict[str, Loo
                 init.append(f"{b}.name = b\"{loop.name}\"; {b}.nin = {len(loop.operands)}; {b}.nparams = {len(params)}; {b}.cost = {row.get('cost', 1)}")
                 if takes_wide_number(loop):
                     init.append(f"{b}.wide_number = 1")
+                if "wide_params" in row:
+                    init.append(f"{b}.wide_params = {info}.wide_params")
                 if "stored" in row and not as_bits:
                     init.append(f"{b}.stored = {stored}")
                 if row.get("first_bool") and tensors[0] in loop.operands:

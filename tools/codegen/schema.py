@@ -3,7 +3,7 @@
 Row keys: op, signature, kind (pointwise, structured, function, composed, factory), doc (the docstring of all forms: first what the result is; `input` stands for the
 first argument), variants (function, method, inplace, out, nn), overloads (PyTorch's schemas where they are several, or others than signature), spellings
 ({PyTorch's keyword: the argument here, or "*" for what stands for all positional arguments}), by_name (overrides get required arguments by position and
-all others by name, as from PyTorch's functions in Python; `method`: of the method alone), starred (the last argument by position where it takes the numbers that follow, as in `permute(2, 0, 1)`), and for pointwise rows expr, promote, dtypes, backward, scalar (operands that get a scalar loop), wide_number (a number as `other` beside halves is not rounded to them), checks, cost, tensor_only (operands
+all others by name, as from PyTorch's functions in Python; `method`: of the method alone), starred (the last argument by position where it takes the numbers that follow, as in `permute(2, 0, 1)`), and for pointwise rows expr, promote, dtypes, backward, scalar (operands that get a scalar loop), wide_number (a number as `other` beside halves is not rounded to them), wide_params ({parameter: half, where beside halves it need only go into float32; single, where beside float32 it is a double; any, where it is not checked}), checks, cost, tensor_only (operands
 that are no Python numbers, or true), two_numbers (both may be), exact_out (out= must have the result's dtype), flat (true: second derivatives by what
 was saved are zeros, not absent, as those of PyTorch's relu and others are); for function
 rows kernel, backward, view, entry, nondiff, held (whether the CPU kernel sees held operands, see core/tensor.pyx: as a rule that of an operator with
@@ -60,7 +60,7 @@ DTYPE_SETS = {
 VARIANTS = {"function", "method", "inplace", "out", "nn"}
 MODULES = {"linalg", "fft", "special"}  # variants that name the module in which a row `<module>_<name>` is public
 KNOWN_KEYS = {
-    "op", "signature", "kind", "variants", "expr", "int_expr", "complex_expr", "bool_expr", "promote", "dtypes", "backward", "scalar", "wide_number", "checks",
+    "op", "signature", "kind", "variants", "expr", "int_expr", "complex_expr", "bool_expr", "promote", "dtypes", "backward", "scalar", "wide_number", "wide_params", "checks",
     "half_expr", "half_bits", "cost", "kernel", "view", "entry", "samples", "reference", "aliases", "doc", "first_bool", "nondiff", "backward_dtypes", "node",
     "multi_view", "bool_error", "int_error", "tensor_only", "symbol", "cases",
     "overload", "autocast", "two_numbers", "exact_out", "out_needs", "public", "body", "forward", "flat", "saved_for", "saved_as", "recorded", "held", "moves", "stored", "composed", "checked",

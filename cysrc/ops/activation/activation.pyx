@@ -58,6 +58,9 @@ cdef object softshrink_of(object input, object lambd, object out, bint inplace):
     param(lambd, &p[0], "softshrink", "lambd")
     if not scalar_as_f64(&p[0]) >= 0:
         raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
+    if isinstance(input, TensorBase) and category[(<TensorBase>input).dtype] == CAT_FLOAT and scalar_as_f64(&p[0]) > LARGEST[(<TensorBase>input).dtype]:
+        code = (<TensorBase>input).dtype
+        raise RuntimeError(f"lambda must be in range [0, {LARGEST[code]:g}] for input dtype {dtype_text(code)}, but found {lambd}")
     return entry1(&pw_activation[PW_SOFTSHRINK], input, p, out, inplace)
 
 

@@ -54,7 +54,9 @@ cdef object clamped(object input, object min, object max, object out, bint inpla
     if min_number and max_number:
         to_scalar(min, &p[0])
         to_scalar(max, &p[1])
-        kind = p[0].kind if p[0].kind > p[1].kind else p[1].kind
+        kind = number_category(&p[0])
+        if number_category(&p[1]) > kind:
+            kind = number_category(&p[1])
         if not isinstance(input, TensorBase) or kind <= category[(<TensorBase>input).dtype]:
             return entry1(&pw_arithmetic[PW_CLAMP], input, p, out, inplace)
     return entry3(&pw_arithmetic[PW__CLAMP_TENSOR], input, min, max, NULL, out, inplace)
@@ -76,8 +78,8 @@ cdef object power(object input, object exponent, object out, bint inplace):
     if isinstance(input, TensorBase) and not isinstance(exponent, TensorBase) and is_number(exponent):
         x = <TensorBase>input
         to_scalar(exponent, &p[0])
-        if p[0].kind <= category[x.dtype] and x.dtype != BOOL and (p[0].d != 0 or p[0].kind == 3):
-            if category[x.dtype] <= CAT_INT and p[0].i < 0:
+        if number_category(&p[0]) <= category[x.dtype] and x.dtype != BOOL and (p[0].d != 0 or p[0].kind == 3):
+            if category[x.dtype] <= CAT_INT and p[0].d < 0:
                 raise RuntimeError("Integers to negative integer powers are not allowed.")
             return entry1(&pw_arithmetic[PW__POW_NUMBER], input, p, out, inplace)
     if not isinstance(input, TensorBase) and not isinstance(exponent, TensorBase) and is_number(input) and is_number(exponent):

@@ -96,6 +96,8 @@ cdef object to_meta(object grad, object meta):
 
 cdef TensorBase copy_impl(TensorBase self, TensorBase src, TensorBase out, int mode):
     check_internal_overlap("copy_", self)
+    if self.storage.block == src.storage.block and (self.dtype == src.dtype or self.offset != src.offset):       # bits of another type are the same elements
+        check_no_overlap("copy_", self, src, True)
     move(self, src)
     return self
 
@@ -135,13 +137,25 @@ cdef object copied(object input, object src, object non_blocking, object out, bi
     return self
 
 
+cdef object filled_with(object input, object value, object out, bint inplace):
+    """All elements one value. A number has to go into the dtype, a tensor's is converted."""
+    cdef TensorBase self = as_tensor_arg(input, "fill", "input")
+    cdef Scalar s
+    if inplace:
+        check_inplace(self, "fill_")
+    if isinstance(value, TensorBase) and (<TensorBase>value).ndim == 0 and not (<TensorBase>value).requires_grad and (<TensorBase>value).dtype != self.dtype:
+        value = _ops.to(value, dtype_of(self.dtype))
+    param(value, &s, "fill", "value")
+    if inplace:
+        return finish_inplace(op_fill(self, &s, self, INPLACE), self.keys)
+    return op_fill(self, &s, None, FRESH)
+
+
 cdef TensorBase fill_impl(TensorBase self, const Scalar* value, TensorBase out, int mode):
     cdef TensorBase r = self
     if mode == FRESH:
         r = empty_like_tensor(self, self.dtype)
-    else:
-        check_internal_overlap("fill_", self)
-    check_number(value, r.dtype)
+    check_filling(value, r)
     fill_elements(r, value)
     return r
 
@@ -170,7 +184,6 @@ cdef TensorBase zero_impl(TensorBase self, TensorBase out, int mode):
     if self.contiguous:
         run_zero_elements(self.device_type, self)
     else:
-        check_internal_overlap("fill_", self)
         zero_by_fill(self)
     return self
 

@@ -29,7 +29,7 @@ cdef int set_number(Scalar* s, double v) noexcept:
 
 
 cdef TensorBase fill_new(TensorBase t, const Scalar* s):
-    check_number(s, t.dtype)
+    check_filling(s, t)
     fill_elements(t, s)
     return t
 
@@ -164,7 +164,7 @@ def ones(*args, size=None, out=None, dtype=None, layout=None, device=None, pin_m
 cdef int code_of_number(const Scalar* s) noexcept:
     if s.kind == 0:
         return BOOL
-    if s.kind == 1:
+    if s.kind == 1 or s.kind == 4:
         return I64
     return default_float_code() if s.kind == 2 else default_complex_code()
 
@@ -557,7 +557,7 @@ cdef object sequence(str op, const Scalar* start, const Scalar* stop, const Scal
     cdef Options o
     cdef TensorBase r
     cdef double length, first = start.d, apart = step.d
-    cdef int kind
+    cdef int kind, k
     factory_options(&o, op, dtype, device, layout, pin_memory, default_code)
     if out is not None:
         check_out(out, op)
@@ -565,6 +565,8 @@ cdef object sequence(str op, const Scalar* start, const Scalar* stop, const Scal
     if o.dtype == BOOL or category[o.dtype] == CAT_COMPLEX:
         raise NotImplementedError(f"\"{op}_cpu\" not implemented for '{dtype_text(o.dtype)}'")
     d.n = 1
+    for k in range(3):      # as wide as what steps are counted in
+        check_number(start if k == 0 else stop if k == 1 else step, I64 if category[o.dtype] == CAT_INT else F64 if o.dtype == F64 or o.dtype == F32 else F32)
     if o.dtype == I64 and not inclusive:
         check_range(start.d, stop.d, step.d)
         if truncated(step) == 0:
@@ -627,7 +629,7 @@ def arange(*args, start=None, end=None, step=None, out=None, dtype=None, layout=
     range_number(0 if start is None else start, &s, "arange", "start")
     range_number(end, &e, "arange", "end")
     range_number(1 if step is None else step, &p, "arange", "step")
-    code = I64 if s.kind < 2 and e.kind < 2 and p.kind < 2 else default_float_code()
+    code = I64 if number_category(&s) < 2 and number_category(&e) < 2 and number_category(&p) < 2 else default_float_code()
     result = sequence("arange", &s, &e, &p, False, out, dtype, layout, device, pin_memory, requires_grad, code)
     return result if out is None else out
 
@@ -673,15 +675,17 @@ cdef TensorBase spaced(str op, object start, object end, object steps, Scalar* s
         o.dtype = (<TensorBase>out).dtype
     if o.dtype == BOOL and d.v[0] > 0:
         raise NotImplementedError(f"\"{op}_cpu\" not implemented for 'Bool'")
-    if d.v[0] > 0 and op == "linspace":
+    if d.v[0] > 0:
         check_number(s, o.dtype)
         check_number(e, o.dtype)
     if out is None:
         return factory_tensor(&d, &o)
     if (<TensorBase>out).numel == d.v[0]:
         # as many elements: PyTorch keeps the shape, whatever it is
-        return factory_out(out, op, shape_dims(<TensorBase>out, &d), dtype)
-    return factory_out(out, op, &d, dtype)
+        shape_dims(<TensorBase>out, &d)
+    factory_out(out, op, &d, dtype)
+    check_internal_overlap(op, <TensorBase>out)
+    return <TensorBase>out
 
 
 cdef Dims* shape_dims(TensorBase t, Dims* d) noexcept:

@@ -8,7 +8,7 @@ from tensorrt_lite._C.autograd.node cimport check_inplace, grad_mode, ops_namesp
 from tensorrt_lite._C.core.args cimport is_number, to_scalar
 from tensorrt_lite._C.core.device cimport DEV_CPU
 from tensorrt_lite._C.core.dispatch cimport INPLACE, attach, intercepted
-from tensorrt_lite._C.core.dtype cimport BOOL, CAT_COMPLEX, CAT_INT, I32, I64, ITEM_SIZE, Scalar, U8, category, dtype_of, is_reduced_floating_type
+from tensorrt_lite._C.core.dtype cimport BOOL, CAT_COMPLEX, CAT_INT, I32, I64, ITEM_SIZE, Scalar, U8, category, check_number, dtype_of, is_reduced_floating_type
 from tensorrt_lite._C.core.iterator cimport cast_to, check_internal_overlap, fill_elements
 from tensorrt_lite._C.core.tensor cimport (
     INLINE_DIMS, K_CPU, K_DERIVATIVES, K_META, K_PYTHON, K_WRAPPED, MAX_DIMS, TensorBase, alias_of, bump_version, check_geometry, data_of, empty_tensor,
@@ -17,7 +17,7 @@ from tensorrt_lite._C.core.text cimport dtype_text
 from tensorrt_lite._C.operators cimport op_alias, op_fill, op_index, op_index_put, op_masked_fill, op_select, op_slice, op_unsqueeze
 from tensorrt_lite._C.ops.indexing.masks cimport coordinates_of
 from tensorrt_lite._C.ops.indexing.rows cimport beside, number_beside
-from tensorrt_lite._C.ops.support cimport check_number, finish_inplace, note_view
+from tensorrt_lite._C.ops.support cimport finish_inplace, note_view
 
 from cpython.sequence cimport PySequence_Check
 cdef extern from "Python.h":
@@ -316,7 +316,9 @@ cdef bint handled_by_index(TensorBase self, list indices):
 
 cdef int check_assigned(const Scalar* value, int code) except -1:
     """As PyTorch, which stores infinity where a half type can't hold the number, but refuses it for all others."""
-    return 0 if is_reduced_floating_type(code) and value.kind < 3 else check_number(value, code)
+    if value.kind == 4:
+        raise ValueError("Overflow when unpacking long long")
+    return 0 if is_reduced_floating_type(code) and value.kind != 3 else check_number(value, code)
 
 
 cdef int assign_number(TensorBase v, object value) except -1:

@@ -8,8 +8,8 @@ from tensorrt_lite._C.ops.indexing.getitem import delitem, getitem, setitem
 from tensorrt_lite._C.ops.indexing.masks cimport masked_fill_kernel, masked_part, masked_scatter_kernel, masked_select_backward, masked_select_kernel, masked_zero, nonzero_kernel
 from tensorrt_lite._C.ops.indexing.masks import argwhere, masked_fill, masked_fill_, nonzero
 from tensorrt_lite._C.ops.indexing.rows cimport (
-    NOT_SKIPPED, add_dim, bags_of_ends, begin_write, check_apart, clone_of, copy_in_order, dimension_rows, empty_in_order, finish_write, first_bad, flat_offsets, flat_rows, gather_from, index64, index64_expanded, index_at,
-    number_beside, one_dimensional, scalar_value, scatter_to, span_of, take_flat, vector_index, vector_offsets, without_repeats, write_lines)
+    NOT_SKIPPED, add_dim, bags_of_ends, begin_write, check_apart, check_source, check_sources, clone_of, copy_in_order, dimension_rows, empty_in_order, finish_write, first_bad, flat_offsets, flat_rows, gather_from, index64, index64_expanded, index_at,
+    number_beside, one_dimensional, scalar_value, scatter_to, span_of, take_flat, vector_index, vector_offsets, warn_copied, warn_expanded, without_repeats, write_lines)
 from tensorrt_lite._C.ops.indexing.scatter_gradients cimport enlarged, scatter_reduce_backward, source_gradient
 from tensorrt_lite._C.ops.memory cimport memory_of
 from tensorrt_lite._C.steps.indexing cimport PUT_ADD, PUT_MAX, PUT_MIN, PUT_MUL, PUT_SET, RowArgs, SearchArgs, run_bag_gradient, run_bag_largest, run_bag_largest_gradient, run_bag_sums, run_embed, run_offsets, run_one_hot, run_search
@@ -50,24 +50,6 @@ cdef int put_along(str name, TensorBase target, int d, TensorBase index, TensorB
     return scatter_to(&r, t.sizes[d] * t.strides[d] * ITEM_SIZE[t.dtype] + 1, t, s, offsets, op)
 
 
-cdef int check_source(str name, TensorBase self, int d, TensorBase index, TensorBase source, object error) except -1:
-    """Source must look like self except along `d`, where it has an entry per index."""
-    cdef TensorBase t = one_dimensional(self), s = one_dimensional(source)
-    cdef int k
-    if s.dtype != t.dtype:
-        raise RuntimeError(f"{name}(): self and source expected to have the same dtype, but got (self) {dtype_text(t.dtype)} and (source) {dtype_text(s.dtype)}")
-    if s.ndim != t.ndim and source.ndim != 0 and self.ndim != 0:
-        raise error(f"{name}(): When source and destination are not scalars, their dimensionality must match. Source dimensionality ({source.ndim}), destination dimensionality ({self.ndim})")
-    if (s.sizes[d] if d < s.ndim else 1) != index.numel:
-        raise error(f"{name}(): Number of indices ({index.numel}) should be equal to source.size(dim): ({s.sizes[d] if d < s.ndim else 1}), for dim: {d}")
-    if s.ndim != t.ndim:
-        raise error(f"{name}(): Source/destination tensor must have same slice shapes. Destination slice shape: {shape_text(self)} at dimension {d} and source slice shape: {shape_text(source)} at dimension 0.")
-    for k in range(t.ndim):
-        if k != d and t.sizes[k] != s.sizes[k]:
-            raise error(f"{name}(): Source/destination tensor must have same slice shapes. Destination slice shape: {shape_text(self)} at dimension {d} and source slice shape: {shape_text(source)} at dimension {d}.")
-    return 0
-
-
 cdef enum:
     SCALED_BLOCK = 1 << 16           # elements that index_add has of alpha * source at a time
 
@@ -75,7 +57,7 @@ cdef enum:
 cdef int add_scaled(TensorBase r, int d, TensorBase index, TensorBase source, const Scalar* alpha) except -1:
     """index_add of alpha * source, which is never whole in memory unless source is r's; nothing is written where an index is out of range."""
     cdef int64_t first, count, n = index.numel, step = n
-    cdef object factor = scalar_object(alpha), part, s = alias_of(source), i = alias_of(index)
+    cdef object factor = bool(scalar_object(alpha)) if source.dtype == BOOL else scalar_object(alpha), part, s = alias_of(source), i = alias_of(index)
     if source.numel > SCALED_BLOCK and n > 1 and not memory_overlap(r, source):
         step = max(1, SCALED_BLOCK * n // source.numel)
         vector_offsets("index_add", one_dimensional(r), index, d, False, None if r.ndim <= 1 else RuntimeError)
@@ -90,10 +72,10 @@ cdef TensorBase index_add_kernel(TensorBase self, int64_t dim, TensorBase index,
     cdef int d = wrap_dim(dim, self.ndim)
     cdef TensorBase i64 = vector_index("index_add", index), r
     check_source("index_add_", self, d, i64, source, RuntimeError)
-    if mode == INPLACE:
-        check_no_overlap("index_add_", self, index, False)
-        check_no_overlap("index_add_", self, source, False)
+    check_sources("index_add_", self, mode, index, source)
     r = begin_write("index_add", self, out, mode)
+    if alpha != NULL:
+        check_number(alpha, self.dtype)
     if alpha != NULL and not (alpha.kind <= 1 and alpha.i == 1 or alpha.kind == 2 and alpha.d == 1):
         add_scaled(r, d, i64, source, alpha)
     else:
@@ -108,8 +90,9 @@ cdef TensorBase index_copy_kernel(TensorBase self, int64_t dim, TensorBase index
         raise IndexError(f"index_copy_(): Expected a long tensor for index, but got {dtype_text(index.dtype)}")
     i64 = vector_index("index_copy_", index)
     check_source("index_copy_", self, d, i64, source, IndexError)
+    check_sources("index_copy_", self, mode, index, source)
     r = begin_write("index_copy", self, out, mode)
-    put_along("index_copy_", r, d, i64, source, PUT_SET, True, IndexError)
+    put_along("index_copy_", r, d, i64, source, PUT_SET, False, IndexError)
     return finish_write("index_copy", r, out, mode)
 
 
@@ -120,7 +103,10 @@ cdef TensorBase index_fill_kernel(TensorBase self, int64_t dim, TensorBase index
     if index.dtype != I64:
         raise IndexError("index_fill_(): Expected dtype int64 for index.")
     i64 = vector_index("index_fill_", index)
-    r = copy_in_order(self) if mode == FRESH else begin_write("index_fill", self, out, mode)
+    if mode == INPLACE:
+        check_no_overlap("index_fill_", self, index, False)
+        warn_expanded("index_fill_", self, "tensor[mask] = scalar")
+    r = self if mode == INPLACE else copy_in_order(self) if mode == FRESH else begin_write("index_fill", self, out, mode)
     t = one_dimensional(r)
     for k in range(t.ndim):
         zeros[k] = 0
@@ -413,6 +399,7 @@ cdef TensorBase put_kernel(TensorBase self, TensorBase index, TensorBase source,
         raise RuntimeError(f"put_(): Expected source and index to have the same number of elements, but got source.numel() = {source.numel}, index.numel() = {index.numel}")
     if self.numel == 0 and index.numel != 0:
         raise IndexError("put_(): Trying to put elements into an empty tensor")
+    check_sources("put_", self, mode, index, source)
     i64 = index64(index)
     s = clone_of(source) if not source.contiguous or memory_overlap(source, self) else source
     r = begin_write("put_", self, out, mode)
@@ -756,6 +743,12 @@ cdef TensorBase index_put_kernel(TensorBase self, list indices, TensorBase value
             strides[k - j] = 0 if values.sizes[k] == 1 else values.strides[k]
             continue
         raise RuntimeError(f"shape mismatch: value tensor of shape {shape_text(values)} cannot be broadcast to indexing result of shape {sizes_text(s.ndim, s.result)}")
+    if mode == INPLACE:
+        warn_expanded("index_put_", self, "tensor[indices] = tensor")
+        check_no_overlap("index_put_", self, values, False)
+        for x in full:
+            if x is not None:
+                check_no_overlap("index_put_", self, <TensorBase>x, False)
     target = self if mode == INPLACE else copy_in_order(self)
     offsets = index_offsets(target, full, &s)
     dense = make_view(values, s.ndim, s.result, strides, values.offset)
@@ -879,6 +872,8 @@ cdef object search(object boundaries, object values, bint out_int32, bint right,
         s = <TensorBase?>(<object>s).to(dtype_of(code))
     if v.dtype != code:
         v = <TensorBase?>(<object>v).to(dtype_of(code))
+    warn_copied(s, "boundary")
+    warn_copied(v, "input value")
     if out is None:
         return op_searchsorted(s, v, out_int32, right, sorter, None, FRESH)
     check_out(out, name)

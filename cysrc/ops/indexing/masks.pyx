@@ -5,15 +5,15 @@ from tensorrt_lite._C.autograd.node cimport check_inplace, ops_namespace
 from tensorrt_lite._C.core.args cimport as_tensor_arg, is_number, to_scalar
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUDA
 from tensorrt_lite._C.core.dispatch cimport FRESH, INPLACE, OPS, OUT, attach, intercepted, resolve
-from tensorrt_lite._C.core.dtype cimport BOOL, CAT_COMPLEX, I64, Scalar, category, dtype_of, has_loops
-from tensorrt_lite._C.core.iterator cimport broadcast_shapes, cast_to, check_internal_overlap, check_no_overlap, contiguous_of
-from tensorrt_lite._C.core.tensor cimport MAX_DIMS, TensorBase, bump_version, empty_like_tensor, empty_tensor, make_view, memory_overlap, place_of, shape_text
+from tensorrt_lite._C.core.dtype cimport BOOL, CAT_COMPLEX, I64, Scalar, category, check_number, dtype_of, has_loops
+from tensorrt_lite._C.core.iterator cimport broadcast_shapes, cast_to, check_no_overlap, contiguous_of, unrepeated
+from tensorrt_lite._C.core.tensor cimport MAX_DIMS, TensorBase, bump_version, empty_like_tensor, empty_tensor, has_internal_overlap, make_view, memory_overlap, place_of, shape_text
 from tensorrt_lite._C.core.text cimport dtype_text, sizes_text
 from tensorrt_lite._C.operators cimport OP_NONZERO, op_masked_fill, op_nonzero
 from tensorrt_lite._C.steps.indexing cimport PUT_SET, RowArgs
 from tensorrt_lite._C.ops.indexing.rows cimport (
-    begin_write, beside, check_apart, clone_of, finish_write, flat_offsets, flat_rows, number_beside, one_dimensional, scatter_to, span_of, take_flat)
-from tensorrt_lite._C.ops.support cimport check_number, check_out, finish_inplace
+    begin_write, beside, cast_value, check_apart, clone_of, finish_write, flat_offsets, flat_rows, number_beside, one_dimensional, scatter_to, span_of, take_flat, warn_expanded)
+from tensorrt_lite._C.ops.support cimport check_out, finish_inplace
 from tensorrt_lite._C.steps.indexing cimport run_masked_fill, run_masked_scatter, run_nonzero, run_unravel, set_masked_scatter
 
 attach()
@@ -47,6 +47,18 @@ cdef int same_shape_as(TensorBase t, int ndim, const int64_t* shape) noexcept:
     return 1
 
 
+cdef TensorBase fill_repeated(TensorBase self, object mask, TensorBase value):
+    """masked_fill_ of an expanded tensor: an element is written where the mask is true for any of its places."""
+    cdef TensorBase once = unrepeated(self)
+    cdef int k
+    for k in range(self.ndim):
+        if once.sizes[k] != self.sizes[k]:
+            mask = _ops.any(mask, k, True)
+    if once.numel:
+        run_masked_fill(self.device_type, once, expanded(<TensorBase>mask, once.ndim, once.sizes), value, once)
+    return self
+
+
 cdef TensorBase masked_fill_kernel(TensorBase self, TensorBase mask, TensorBase value, TensorBase out, int mode):
     cdef int64_t shape[MAX_DIMS]
     cdef TensorBase r, v
@@ -55,16 +67,16 @@ cdef TensorBase masked_fill_kernel(TensorBase self, TensorBase mask, TensorBase 
         raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {dtype_of(mask.dtype).name}")
     if value.ndim:
         raise RuntimeError(f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s).")
-    if category[value.dtype] == CAT_COMPLEX and category[self.dtype] != CAT_COMPLEX:
-        raise RuntimeError(f"value cannot be converted to type {dtype_text(self.dtype)} without overflow")
-    v = cast_to(value, self.dtype)
+    v = cast_value(value, self.dtype)
     ndim = broadcast_pair("masked_fill", self, mask, shape) if mode == INPLACE else broadcast_pair("masked_fill", mask, self, shape)
     if mode == INPLACE:
         if not same_shape_as(self, ndim, shape):
             raise RuntimeError(f"output with shape {shape_text(self)} doesn't match the broadcast shape {sizes_text(ndim, shape)} (masked_fill_)")
-        check_internal_overlap("masked_fill", self)
+        warn_expanded("masked_fill_", self, "tensor[mask] = scalar")
         check_no_overlap("masked_fill_", self, mask, True)
         r = self
+        if has_internal_overlap(self):
+            return fill_repeated(self, expanded(mask, ndim, shape), v)
     else:
         r = empty_tensor(ndim, shape, self.dtype, place_of(self))
     if r.numel:

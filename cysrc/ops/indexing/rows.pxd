@@ -37,6 +37,11 @@ cdef int64_t first_bad(TensorBase index, int64_t low, int64_t high) except -2
 cdef int write_lines(str name, TensorBase table, TensorBase dense, TensorBase index, int dim, int op, bint gather, bint scalar, bint negative) except -1
 cdef TensorBase one_dimensional(TensorBase t)
 cdef TensorBase begin_write(str name, TensorBase self, TensorBase out, int mode)
+cdef TensorBase cast_value(TensorBase value, int dtype)
+cdef int check_source(str name, TensorBase self, int d, TensorBase index, TensorBase source, object error) except -1
+cdef int check_sources(str name, TensorBase self, int mode, TensorBase index, TensorBase source) except -1
+cdef int warn_copied(TensorBase t, str what) except -1
+cdef int warn_expanded(str name, TensorBase self, str instead) except -1
 cdef TensorBase finish_write(str name, TensorBase result, TensorBase out, int mode)
 cdef int check_apart(str name, TensorBase out, int mode, TensorBase a, TensorBase b) except -1
 cdef TensorBase vector_index(str name, TensorBase index)

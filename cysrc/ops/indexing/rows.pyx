@@ -4,15 +4,19 @@ from libc.stdint cimport int64_t
 from tensorrt_lite._C.autograd.node cimport ops_namespace
 from tensorrt_lite._C.core.args cimport is_number, to_scalar
 from tensorrt_lite._C.core.dispatch cimport INPLACE, OUT, attach
-from tensorrt_lite._C.core.dtype cimport CAT_COMPLEX, I32, I64, ITEM_SIZE, Scalar, category
+from tensorrt_lite._C.core.dtype cimport CAT_COMPLEX, I32, I64, ITEM_SIZE, Scalar, U64, category, check_number
 from tensorrt_lite._C.core.iterator cimport cast_to, check_internal_overlap, check_no_overlap, contiguous_of, copy_elements, fill_elements
 from tensorrt_lite._C.core.tensor cimport (
-    K_CPU, K_PYTHON, K_WRAPPED, MAX_DIMS, TensorBase, empty_like_tensor, empty_strided_tensor, empty_tensor, make_view, number_tensor, place_of, shape_text)
+    K_CPU, K_PYTHON, K_WRAPPED, MAX_DIMS, TensorBase, data_of, empty_like_tensor, empty_strided_tensor, empty_tensor, has_internal_overlap, make_view, number_tensor, place_of,
+    shape_text)
 from tensorrt_lite._C.core.text cimport dtype_text
 from tensorrt_lite._C.steps.indexing cimport LineArgs, PUT_SET, RowArgs
-from tensorrt_lite._C.ops.support cimport check_number, write_to_out
+from tensorrt_lite._C.ops.support cimport write_to_out
 from tensorrt_lite._C.ops.memory cimport memory_of
 from tensorrt_lite._C.steps.indexing cimport run_first_outside, run_gather_rows, run_lines, run_offsets, run_scatter_rows, run_unravel
+
+cdef extern from "stage.h" nogil:
+    void load_number "trt_load_scalar"(const char* source, int dtype, Scalar* value)
 
 attach()
 
@@ -168,9 +172,20 @@ cdef TensorBase begin_write(str name, TensorBase self, TensorBase out, int mode)
     if mode == INPLACE:
         check_internal_overlap(name, self)
         return self
+    if mode == OUT:
+        check_no_overlap(name, out, self, True)
     r = empty_tensor(self.ndim, self.sizes, self.dtype, place_of(self))
     copy_elements(r, self)
     return r
+
+
+cdef int warn_expanded(str name, TensorBase self, str instead) except -1:
+    """Writes of one value by positions into elements that share memory are carried out, as in PyTorch."""
+    if has_internal_overlap(self):
+        from tensorrt_lite._C.core.warning import warn
+        warn(f"Use of {name} on expanded tensors is deprecated. Please clone() the tensor before performing this operation. "
+             f"This also applies to advanced indexing e.g. {instead}")
+    return 0
 
 
 cdef TensorBase finish_write(str name, TensorBase result, TensorBase out, int mode):
@@ -185,6 +200,41 @@ cdef int check_apart(str name, TensorBase out, int mode, TensorBase a, TensorBas
     if mode == OUT:
         check_no_overlap(name, out, a, False)
         check_no_overlap(name, out, b, False)
+    return 0
+
+
+cdef int check_sources(str name, TensorBase self, int mode, TensorBase index, TensorBase source) except -1:
+    """Refuse, in place, indices and values that share memory with what is written."""
+    if mode == INPLACE:
+        check_no_overlap(name, self, index, False)
+        check_no_overlap(name, self, source, False)
+    return 0
+
+
+cdef int check_source(str name, TensorBase self, int d, TensorBase index, TensorBase source, object error) except -1:
+    """Source must look like self except along `d`, where it has an entry per index."""
+    cdef TensorBase t = one_dimensional(self), s = one_dimensional(source)
+    cdef int k
+    if s.dtype != t.dtype:
+        raise RuntimeError(f"{name}(): self and source expected to have the same dtype, but got (self) {dtype_text(t.dtype)} and (source) {dtype_text(s.dtype)}")
+    if s.ndim != t.ndim and source.ndim != 0 and self.ndim != 0:
+        raise error(f"{name}(): When source and destination are not scalars, their dimensionality must match. Source dimensionality ({source.ndim}), destination dimensionality ({self.ndim})")
+    if (s.sizes[d] if d < s.ndim else 1) != index.numel:
+        raise error(f"{name}(): Number of indices ({index.numel}) should be equal to source.size(dim): ({s.sizes[d] if d < s.ndim else 1}), for dim: {d}")
+    if s.ndim != t.ndim:
+        raise error(f"{name}(): Source/destination tensor must have same slice shapes. Destination slice shape: {shape_text(self)} at dimension {d} and source slice shape: {shape_text(source)} at dimension 0.")
+    for k in range(t.ndim):
+        if k != d and t.sizes[k] != s.sizes[k]:
+            raise error(f"{name}(): Source/destination tensor must have same slice shapes. Destination slice shape: {shape_text(self)} at dimension {d} and source slice shape: {shape_text(source)} at dimension {d}.")
+    return 0
+
+
+cdef int warn_copied(TensorBase t, str what) except -1:
+    """searchsorted's warning of a copy, given once."""
+    if not t.contiguous:
+        from tensorrt_lite._C.core.warning import warn_once
+        warn_once(f"torch.searchsorted(): {what} tensor is non-contiguous, this will lower the performance due to extra data copy when converting non-contiguous "
+                  f"tensor to contiguous, please use contiguous {what} tensor if possible. This message will only appear once per program.")
     return 0
 
 
@@ -263,12 +313,25 @@ cdef TensorBase scalar_value(TensorBase self, object value, str name):
             raise RuntimeError(f"{name}(): Converting complex Scalar to non-complex type is not supported")
         if v.device_type != self.device_type and not v.keys & K_CPU:
             raise RuntimeError(f"{name}(): Expected all tensors to be on the same device, but found at least two devices, {(<object>self).device} and {(<object>v).device}!")
-        return beside(cast_to(v, self.dtype), self)
+        return beside(cast_value(v, self.dtype), self)
     if not is_number(value):
         raise TypeError(f"{name}(): argument 'value' must be Number, not {type(value).__name__}")
     to_scalar(value, &s)
+    if s.kind == 3 and category[self.dtype] != CAT_COMPLEX and name == "index_fill_":
+        raise RuntimeError(f"{name}(): Converting complex Scalar to non-complex type is not supported")
     check_number(&s, self.dtype)
     return number_beside(self, self.dtype, &s)
+
+
+cdef TensorBase cast_value(TensorBase value, int dtype):
+    """A value without dimensions in another type, which has to hold it."""
+    cdef Scalar s
+    if value.dtype != dtype and value.keys & K_CPU and value.storage.block != NULL and not value.keys & K_WRAPPED:
+        load_number(data_of(value), value.dtype, &s)
+        if value.dtype == U64 and s.i < 0:
+            s.kind = 4
+        check_number(&s, dtype)
+    return cast_to(value, dtype)
 
 
 cdef TensorBase flat_offsets(TensorBase flat, TensorBase table):

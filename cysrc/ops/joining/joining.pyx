@@ -45,7 +45,6 @@ cdef TensorBase cat_kernel(list tensors, int64_t dim, TensorBase out, int mode):
             break
     if first is None:
         first = <TensorBase>tensors[0]
-        wrap_dim(dim, 1)
         sizes[0] = 0
         r = empty_tensor(1, sizes, code, place_of(first))
         return joined("cat", r, out, mode)
@@ -228,7 +227,7 @@ cdef TensorBase triangle(str name, TensorBase self, int64_t diagonal, bint upper
     if self.ndim < 2:
         raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
     if mode == INPLACE:
-        prepare_out(name, out, self.ndim, self.sizes, self.dtype, mode)
+        prepare_write(out.storage, name)
     elif mode == OUT:
         check_out_type(name, out, self.dtype)
     r = self if mode == INPLACE and self.contiguous else empty_tensor(self.ndim, self.sizes, self.dtype, place_of(self))
@@ -358,6 +357,8 @@ def flip(input, *positions, dims=None):
     cdef Dims d
     cdef TensorBase x = as_tensor_arg(input, "flip", "input")
     if dims is None:
+        if not positions:
+            raise TypeError("flip() missing 1 required positional arguments: \"dims\"")
         dims = positions
     elif positions:
         raise TypeError("flip() got multiple values for argument 'dims'")
@@ -549,7 +550,7 @@ def pad(input, pad, mode="constant", value=None):
     if d.n > 2 * x.ndim:
         raise RuntimeError(f"Padding length should be less than or equal to two times the input dimension but got padding length {d.n} and input of dimension {x.ndim}")
     if mode == "constant":
-        return _ops.constant_pad_nd(input, dims_tuple(&d), 0 if value is None else value)
+        return _ops.constant_pad_nd(input, dims_tuple(&d), 0 if value is None else parse_double(value, "pad", "value"))
     if value is not None and value != 0:
         raise RuntimeError(f"Padding mode \"{mode}\" doesn't take in value argument")
     if mode not in margin_kinds:
@@ -557,7 +558,7 @@ def pad(input, pad, mode="constant", value=None):
     if not (n <= 3 and (x.ndim == n + 1 or x.ndim == n + 2)):
         raise NotImplementedError("Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now")
     for k in range(x.ndim - n):
-        if x.sizes[k] == 0 and (k > 0 or x.ndim == n + 1):
+        if mode != "circular" and x.sizes[k] == 0 and (k > 0 or x.ndim == n + 1):
             raise RuntimeError(f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: {shape_text(x)}")
     if autocasting() and (mode == "replicate" or mode == "reflect" and n < 3):
         x = cast_operand(x, "f-")

@@ -21,7 +21,7 @@ cdef TensorBase class_indices(TensorBase target, str name):
     if target.dtype == U8:
         target = cast_to(target, I64)
     if target.dtype != I64:
-        raise hinted("class targets", RuntimeError(f"expected scalar type Long but found {dtype_text(target.dtype)}" if name == "" else f"{name}: expected scalar type Long but found {dtype_text(target.dtype)}"))
+        raise hinted("class targets", RuntimeError(f"{name}{': ' * (name != '')}expected target dtype to be Long or Byte, but got {dtype_text(target.dtype)}"))
     return contiguous_of(target)
 
 
@@ -309,7 +309,7 @@ def smooth_l1_loss(input, target, reduction=1, beta=1.0):
     cdef Scalar s
     cdef double b = parse_double(beta, "smooth_l1_loss", "beta")
     check_reduction(reduction)
-    if b < 0:
+    if not b >= 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     if b == 0:
         return l1_loss(input, target, reduction)
@@ -323,7 +323,7 @@ def huber_loss(input, target, reduction=1, delta=1.0):
     cdef Scalar s
     cdef double b = parse_double(delta, "huber_loss", "delta")
     check_reduction(reduction)
-    if b <= 0:
+    if not b > 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     real_param(&s, b)
     return reduced(op__huber_error(as_tensor_arg(input, "huber_loss", "input"), as_tensor_arg(target, "huber_loss", "target"), &s, None, FRESH), reduction)

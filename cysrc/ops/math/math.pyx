@@ -27,12 +27,21 @@ cdef object rounded(object input, object decimals, object out, bint inplace):
     return entry1(&pw_math[PW__ROUND_DECIMALS], input, p, out, inplace)
 
 
+cdef int real_param(object x, Scalar* s, str op, str name) except -1:
+    """A parameter of a row that PyTorch's operator takes as a float."""
+    s.kind, s.d, s.im = 2, parse_double(x, op, name), 0
+    s.i = 0
+    return 0
+
+
 cdef object logit_of(object input, object eps, object out, bint inplace):
     cdef Scalar p[1]
     if eps is None:
         return entry1(&pw_math[PW_LOGIT], input, NULL, out, inplace)
-    param(eps, &p[0], "logit", "eps")
+    real_param(eps, &p[0], "logit", "eps")
     if p[0].d < 0:
+        if isinstance(input, TensorBase):
+            check_number(&p[0], (<TensorBase>input).dtype if category[(<TensorBase>input).dtype] >= CAT_FLOAT else default_float_code())
         return entry1(&pw_math[PW_LOGIT], input, NULL, out, inplace)
     return entry1(&pw_math[PW__LOGIT_EPS], input, p, out, inplace)
 
@@ -42,9 +51,9 @@ cdef object numbers_for_nan(object input, object nan, object posinf, object negi
     cdef double largest = 0
     if isinstance(input, TensorBase) and category[(<TensorBase>input).dtype] >= CAT_FLOAT:
         largest = LARGEST[real_type[(<TensorBase>input).dtype]]
-    param(0.0 if nan is None else nan, &p[0], "nan_to_num", "nan")
-    param(largest if posinf is None else posinf, &p[1], "nan_to_num", "posinf")
-    param(-largest if neginf is None else neginf, &p[2], "nan_to_num", "neginf")
+    real_param(0.0 if nan is None else nan, &p[0], "nan_to_num", "nan")
+    real_param(largest if posinf is None else posinf, &p[1], "nan_to_num", "posinf")
+    real_param(-largest if neginf is None else neginf, &p[2], "nan_to_num", "neginf")
     if isinstance(input, TensorBase) and category[(<TensorBase>input).dtype] == CAT_COMPLEX:
         parts = numbers_for_nan(_ops.view_as_real(input), nan, posinf, neginf, None, inplace)
         return input if inplace else deliver_result("nan_to_num", _ops.view_as_complex(parts), out)
@@ -117,8 +126,12 @@ def broadcast_pair(first, second):
 def polar(abs, angle, *, out=None):
     """abs (cos(angle) + i sin(angle))"""
     cdef TensorBase a = as_tensor_arg(abs, "polar", "abs"), b = as_tensor_arg(angle, "polar", "angle")
+    if not (a.dtype == F32 or a.dtype == F64 or a.dtype == F16) or not (b.dtype == F32 or b.dtype == F64 or b.dtype == F16):
+        raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {dtype_text(a.dtype)} and {dtype_text(b.dtype)}")
     if out is None and (a.requires_grad or b.requires_grad) and a.dtype == b.dtype:
         return op__polar(a, b)
+    if a.dtype == F16 and b.dtype == F16:
+        raise NotImplementedError("\"polar_cpu\" not implemented for 'Half'")
     if a.dtype != b.dtype:
         raise RuntimeError(f"Expected object of scalar type {dtype_text(a.dtype)} but got scalar type "
                            f"{dtype_text(b.dtype)} for second argument")

@@ -118,8 +118,19 @@ cdef void addend_of(TensorBase self, int ndim, Mat* d) noexcept:
     d.bs = self.strides[0] if i > 2 and self.sizes[0] > 1 else 0
 
 
-cdef int check_scalars(int dtype, const Scalar* alpha, const Scalar* beta) except -1:
-    if category[dtype] == CAT_FLOAT and (alpha != NULL and alpha.kind == 3 or beta != NULL and beta.kind == 3):
+cdef int check_factor(const Scalar* s, int dtype) except -1:
+    return 0 if s.kind == 3 and s.im == 0 and category[dtype] != CAT_COMPLEX else check_number(s, dtype)
+
+
+cdef int check_scalars(int dtype, const Scalar* alpha, const Scalar* beta, bint wide) except -1:
+    """Factors have to go into the type; `wide`: those of halves into float32."""
+    if wide and is_reduced_floating_type(dtype):
+        dtype = F32
+    if alpha != NULL and category[dtype] != CAT_BOOL and not number_fits(alpha, dtype):
+        check_factor(alpha, dtype)
+    if beta != NULL and category[dtype] != CAT_BOOL and not number_fits(beta, dtype):
+        check_factor(beta, dtype)
+    if category[dtype] < CAT_COMPLEX and (alpha != NULL and alpha.kind == 3 or beta != NULL and beta.kind == 3):
         raise RuntimeError(f"For non-complex input tensors, argument {'alpha' if alpha != NULL and alpha.kind == 3 else 'beta'} must not be a complex number.")
     return 0
 
@@ -133,7 +144,7 @@ cdef int add_gemm(str name, TensorBase r, const Mat* c, TensorBase self, TensorB
                   const Scalar* beta) except -1:
     """r = alpha x y + beta self, which broadcasts to r's geometry; what it holds doesn't count when beta is zero, nor what x and y hold when alpha is."""
     cdef Mat d, no_columns, no_rows
-    check_scalars(x.dtype, alpha, beta)
+    check_scalars(x.dtype, alpha, beta, name != "addmv")
     if is_zero(alpha) and skips_factors(name, x.dtype, a.cols * r.numel // max(a.batch, 1)):
         no_columns, no_rows = a[0], b[0]
         no_columns.cols = no_rows.rows = 0
@@ -203,7 +214,7 @@ cdef TensorBase addmm_activation_impl(TensorBase self, TensorBase mat1, TensorBa
     if category[mat1.dtype] != CAT_FLOAT:
         raise RuntimeError(f"_addmm_activation: expected floating point matrices, but got {dtype_text(mat1.dtype)}")
     check_addmm("_addmm_activation", self, mat1, mat2, sizes)
-    check_scalars(mat1.dtype, alpha, beta)
+    check_scalars(mat1.dtype, alpha, beta, True)
     r = empty_tensor(2, sizes, mat1.dtype, place_of(mat1))
     matrix_of(mat1, &a)
     matrix_of(mat2, &b)
@@ -253,6 +264,7 @@ cdef TensorBase baddbmm_impl(TensorBase self, TensorBase batch1, TensorBase batc
     cdef TensorBase r
     check_batches("batch1", batch1, "batch2", batch2)
     if category[batch1.dtype] == CAT_INT:
+        check_scalars(batch1.dtype, alpha, beta, True)
         whole_beta = whole_number(beta)
         whole_alpha = whole_number(alpha)
         beta = &whole_beta
@@ -289,6 +301,8 @@ cdef TensorBase add_mv(str name, TensorBase self, TensorBase mat, TensorBase vec
     if mat.dtype != vec.dtype:
         raise RuntimeError(f"{name}: expected scalar type {dtype_text(mat.dtype)} but found {dtype_text(vec.dtype)}")
     if self is not None:
+        if mode == OUT:
+            check_no_overlap(name, out, self, True)
         self = apart(out, self, mode)
     r = gemm_result(name, out, mode, 1, mat.sizes, mat)
     matrix_of(mat, &a)

@@ -422,7 +422,7 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
                           parse_double(eps, "batch_norm", "eps"))[0]
 
 
-def native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
+def native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, *, out=None):
     """batch_norm, the mean and the reciprocal deviation that it used; the latter two are empty in evaluation. Of halves they are float32 beside float32 parameters
     or running statistics, else halves."""
     if dual_levels and not training:
@@ -435,7 +435,11 @@ def native_batch_norm(input, weight, bias, running_mean, running_var, training, 
         if t is not None and ((<TensorBase>input).dtype == F16 or (<TensorBase>input).dtype == BF16) and t.dtype is not kind:
             kind = t.dtype
     mean, rstd = r[1].detach().to(kind), r[2].detach().to(kind)
-    return (r[0], mean, rstd) if training else (r[0], mean[:0], rstd[:0])
+    r = (r[0], mean, rstd) if training else (r[0], mean[:0], rstd[:0])
+    if out is None:
+        return r
+    check_outs(out, "native_batch_norm", 3)
+    return tuple([deliver_result("native_batch_norm", x, target) for x, target in zip(r, out)])
 
 
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_enable=True):

@@ -466,11 +466,12 @@ def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
 
 
 @autocast_policy(cpu="float32")
-def avg_pool3d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
+def avg_pool3d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None, *, out=None):
     """Means of windows of `input: (N, C, D, H, W)` or (C, D, H, W)."""
     check_volume(input, "avg_pool3d", -4)
     if rounds_between((<TensorBase>input).dtype):
-        return avg_pool3d(input.float(), kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override).to(input.dtype)
+        r = avg_pool3d(input.float(), kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override).to(input.dtype)
+        return deliver_result("avg_pool3d", r, out, True)
     k = triple(kernel_size, "avg_pool3d", "kernel_size")
     st = triple(stride, "avg_pool3d", "stride") or k
     pad = triple(padding, "avg_pool3d", "padding")
@@ -488,7 +489,7 @@ def avg_pool3d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
         divisor_override = _ops.tensor([[[a * b * c for c in covered(ow, w, k[2], st[2], pad[2], count_include_pad)]
                                          for b in covered(oh, h, k[1], st[1], pad[1], count_include_pad)]
                                         for a in covered(r.size(-3), d, k[0], st[0], pad[0], count_include_pad)], device=r.device)
-    return _ops.div(r, divisor_override, rounding_mode="trunc") if whole else r
+    return deliver_result("avg_pool3d", _ops.div(r, divisor_override, rounding_mode="trunc") if whole else r, out, True)
 
 
 cdef bint rounds_between(int dtype) noexcept:

@@ -371,7 +371,7 @@ def randperm(n, *, generator=None, out=None, dtype=None, layout=None, device=Non
         factory_tensor(&d, &o)
     if category[code] == CAT_FLOAT and d.v[0] > (<int64_t>1 << DIGITS[code]) + 1:
         raise RuntimeError(f"n cannot be greater than {(<int64_t>1 << DIGITS[code]) + 1} for {dtype_text(code)} type.")
-    if category[code] == CAT_INT and code != I64 and d.v[0] >> DIGITS[code]:
+    if category[code] == CAT_INT and code != I64 and d.v[0] > 0 and (d.v[0] - 1) >> DIGITS[code]:
         raise RuntimeError(f"value cannot be converted to type {dtype_cpp_name(code).decode()} without overflow")
     t = factory_tensor(&d, &o) if out is None else factory_out(out, "randperm", &d, dtype)
     if code == BOOL or category[code] == CAT_COMPLEX:
@@ -408,11 +408,13 @@ cdef TensorBase draw_normal(TensorBase mean, TensorBase std, double mean_value, 
             z = empty_tensor(ndim, shape, like.dtype, place_of(like))
         else:
             z = out
-            resize_tensor(out, ndim, shape, -1)
+            prepare_out("normal", out, ndim, shape, like.dtype, OUT)
     elif out is None:
         z = empty_tensor(like.ndim, like.sizes, like.dtype, place_of(like))
     else:
         z = out
+        if mean is None:
+            prepare_out("normal", out, like.ndim, like.sizes, like.dtype, OUT)
     normal_kernel(z, 0.0, std_value if std is None else 1.0, generator, z, INPLACE)
     result = (<object>z).detach() if out is not None else <object>z
     if std is not None:
@@ -758,14 +760,26 @@ cdef object rrelu_gradient(object grad, object noise, object x, object lower, ob
     return _ops.mul(grad, slope)
 
 
+cdef int check_bounds(TensorBase input, object lower, object upper) except -1:
+    cdef Scalar s
+    for bound, which in ((lower, "lower"), (upper, "upper")):
+        s.kind, s.d, s.im = 2, parse_double(bound, "rrelu", which), 0
+        if s.d - s.d != 0:
+            raise RuntimeError(f"rrelu: {which} bound must be finite, got {bound}")
+        check_number(&s, F32 if is_reduced_floating_type(input.dtype) else input.dtype)
+    return 0
+
+
 def rrelu_with_noise(TensorBase input not None, TensorBase noise not None, lower=0.125, upper=0.3333333333333333, training=False, generator=None):
     """rrelu that leaves the slopes it drew in `noise`."""
+    check_bounds(input, lower, upper)
     return op_rrelu_with_noise(input, noise, parse_double(lower, "rrelu_with_noise", "lower"), parse_double(upper, "rrelu_with_noise", "upper"), bool(training), generator, None, FRESH)
 
 
 def rrelu_with_noise_(TensorBase input not None, TensorBase noise not None, lower=0.125, upper=0.3333333333333333, training=False, generator=None):
     """rrelu_with_noise in place."""
     check_inplace(input, "rrelu_with_noise_")
+    check_bounds(input, lower, upper)
     return finish_inplace(op_rrelu_with_noise(input, noise, parse_double(lower, "rrelu_with_noise_", "lower"), parse_double(upper, "rrelu_with_noise_", "upper"), bool(training), generator, input, INPLACE), input.keys)
 
 

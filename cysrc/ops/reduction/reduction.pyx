@@ -2,7 +2,7 @@
 # What a device computes is its step (steps.yaml): reduce.pyx, scan.pyx and softmax.pyx here for the CPU, cysrc/cuda for CUDA.
 from tensorrt_lite._C.autograd.operator_nodes import joined
 from tensorrt_lite._C.core.hints import hinted
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, NAN
 from tensorrt_lite._C.ops.reduction.backward cimport (
     cumprod_backward, cumsum_backward, cumulative_selected_backward, extreme_backward, logsumexp_backward, mean_backward, nansum_backward, norm_backward,
     prod_backward, restore_dims, selected_backward, selected_tangent, sum_backward, var_backward)
@@ -154,6 +154,8 @@ cdef object extreme_dim(TensorBase self, int64_t dim, bint keepdim, int op, str 
     check_not_empty(self, &d, name)
     if category[self.dtype] == CAT_COMPLEX:
         raise RuntimeError(f"{name}(): does not support complex input")
+    if mode == OUT:
+        check_no_overlap(name, <TensorBase>out[0], self, True)
     for i in range(self.ndim):
         call.reduced[i] = i == d.v[0]
     if mode == OUT:
@@ -514,7 +516,9 @@ def aminmax(input, *, dim=None, keepdim=False, out=None):
 
 def nanmean(input, dim=None, keepdim=False, *, dtype=None, out=None):
     """mean of the elements that are not NaN."""
-    as_tensor_arg(input, "nanmean", "input")
+    cdef TensorBase x = as_tensor_arg(input, "nanmean", "input")
+    if category[x.dtype] < CAT_FLOAT:
+        raise RuntimeError(f"nanmean(): expected input to have floating point or complex dtype but got {dtype_text(x.dtype)}")
     total = nansum(input, dim, keepdim, dtype=dtype)
     count = sum(~input.isnan(), dim, keepdim)
     return _ops.div(total, count, out=out)
@@ -535,22 +539,26 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     return linalg_vector_norm(input, p, dim, keepdim, dtype=dtype, out=out)
 
 
-def logcumsumexp(input, dim):
+def logcumsumexp(input, dim, *, out=None):
     """log of the running sum of exponentials. Sums of 1, 2, 4, ... elements join by logaddexp: each is shifted by its own largest term, so that
     neither a large nor a not finite element reaches those before it. Of complex numbers they join one by one: the multiple of 2 pi in the
     imaginary part depends on the order, and PyTorch's is that one."""
     cdef int64_t n, i, reach = 1
     as_tensor_arg(input, "logcumsumexp", "input")
+    if out is not None:
+        check_out(out, "logcumsumexp")
+        check_no_overlap("logcumsumexp", <TensorBase>out, <TensorBase>input, True)
     if category[(<TensorBase>input).dtype] < CAT_FLOAT:
         raise NotImplementedError(f"\"logcumsumexp\" not implemented for '{dtype_text(input.dtype)}'")
     n = (input if input.ndim else input.unsqueeze(0)).size(dim)
-    if category[(<TensorBase>input).dtype] == CAT_COMPLEX and n > 1:
+    if category[(<TensorBase>input).dtype] == CAT_COMPLEX and input.ndim and n:
         sums = list(input.unbind(dim))
+        sums[0] = _ops.where(sums[0].isnan(), complex(NAN, NAN), _ops.where(sums[0].real == -INFINITY, complex(-INFINITY, 0), sums[0]))
         for i in range(1, n):
             sums[i] = sums[i].logaddexp(sums[i - 1])
-        return _ops.stack(sums, dim)
+        return deliver_result("logcumsumexp", _ops.stack(sums, dim), out, True)
     r = input.float() if input.dtype.itemsize == 2 else input
     while reach < n:
         r = _ops.cat((r.narrow(dim, 0, reach), r.narrow(dim, reach, n - reach).logaddexp(r.narrow(dim, 0, n - reach))), dim)
         reach *= 2
-    return r.to(input.dtype) if r is not input else input.clone()
+    return deliver_result("logcumsumexp", r.to(input.dtype) if r is not input else input.clone(), out, True)

@@ -4,7 +4,7 @@ from tensorrt_lite._C.core.allocator cimport block_drop, trt_block, trt_block_ho
 from tensorrt_lite._C.core.device cimport DEV_CPU
 from tensorrt_lite._C.core.dispatch cimport INPLACE, OUT, attach
 from tensorrt_lite._C.core.dtype cimport CAT_FLOAT, I64, NUM_DTYPES, category, is_integral_or_bool_type
-from tensorrt_lite._C.core.iterator cimport cast_to, contiguous_of, copy_elements
+from tensorrt_lite._C.core.iterator cimport cast_to, check_internal_overlap, check_no_overlap, contiguous_of, copy_elements
 from tensorrt_lite._C.core.parallel cimport GRAIN, parallel_for, task_fn
 from tensorrt_lite._C.core.tensor cimport ITEM_SIZE, TensorBase, data_of, empty_tensor, place_of
 from tensorrt_lite._C.core.text cimport dtype_text
@@ -44,6 +44,10 @@ cdef TensorBase meta_scan(line_call* call, str name, TensorBase self, int64_t di
     cdef TensorBase result
     if target >= 0 and mode == OUT:
         check_out_type(name, out, target)
+    if mode == OUT:
+        check_no_overlap(name, out, self, True)
+    elif mode == INPLACE:
+        check_internal_overlap(name, self)
     if target < 0:
         target = self.dtype if mode == INPLACE else out.dtype if mode == OUT else (I64 if is_integral_or_bool_type(self.dtype) else self.dtype)
     if not scan_takes(call.operation, self.dtype):

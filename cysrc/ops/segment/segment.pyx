@@ -74,6 +74,7 @@ cdef TensorBase segment_reduce_impl(TensorBase data, object reduce, TensorBase l
         if operation == SEGMENT_MAX or operation == SEGMENT_MIN:
             call.initial = float("-inf") if operation == SEGMENT_MAX else float("inf")
     else:
+        check_number(initial, data.dtype)
         call.initial = <double>initial.i if initial.kind <= 1 else initial.d
     out = empty_tensor(data.ndim, sizes, code, place_of(data))
     if out.numel:

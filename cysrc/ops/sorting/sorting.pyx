@@ -19,6 +19,7 @@ cdef int check_pair(str name, TensorBase self, object out, int mode) except -1:
     if mode == OUT:
         check_out_type(name, <TensorBase>out[0], self.dtype)
         check_out_type(name, <TensorBase>out[1], I64)
+        check_no_overlap(name, <TensorBase>out[0], self, True)
     return 0
 
 

@@ -1,11 +1,18 @@
 # Entries with PyTorch's two orders of arguments, and what derivatives that PyTorch has not call.
 
 
+cdef object order_of(object n):
+    if isinstance(n, bool):
+        raise TypeError("polygamma(): argument 'n' (position 1) must be int, not bool")
+    return parse_int(n, "polygamma", "n")
+
+
 def polygamma(n, input, *, out=None):
     """The n-th derivative of digamma, n >= 0."""
     cdef Scalar p[1]
-    if not isinstance(n, int) and isinstance(n, TensorBase):
+    if isinstance(n, TensorBase) and not isinstance(input, TensorBase):
         n, input = input, n
+    n = order_of(n)
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
     if n == 0:
@@ -17,6 +24,7 @@ def polygamma(n, input, *, out=None):
 def polygamma_(input, n):
     """polygamma in place."""
     cdef Scalar p[1]
+    n = order_of(n)
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
     if n == 0:

@@ -1,4 +1,5 @@
 # Kernels of the view family: each computes sizes, strides and offset of a view, checks them, and never touches data.
+from tensorrt_lite._C.core.device import contiguous_format
 from tensorrt_lite._C.core.hints import hinted
 
 cdef extern from "Python.h":
@@ -153,11 +154,14 @@ def reshape(TensorBase input not None, *shape):
     """The same elements in another shape: a view where strides allow it, otherwise a copy. One size may be -1."""
     cdef Dims d, full
     cdef int64_t strides[MAX_DIMS]
+    cdef TensorBase r
     parse_size(shape, &d, "reshape", "shape")
     infer_size(&d, input.numel, &full)
     if view_strides(input, &full, strides):
         return op_view(input, &full)
-    return op_view(<TensorBase?>_ops.contiguous(input), &full)
+    r = op_view(<TensorBase?>_ops.contiguous(input), &full)
+    r.base = None                      # of a copy that nobody else sees
+    return r
 
 
 def reshape_keyword(TensorBase input not None, shape):
@@ -186,7 +190,7 @@ cdef TensorBase expand_kernel(TensorBase self, const Dims* size):
             if want < 0:
                 raise RuntimeError(f"The expanded size of the tensor ({want}) isn't allowed in a leading, non-existing dimension {i}")
             sizes[i] = want
-            strides[i] = 0
+            strides[i] = sizes[i + 1] * strides[i + 1] if want == 1 and self.ndim else 0
             continue
         if want == -1:
             want = self.sizes[j]
@@ -523,6 +527,17 @@ def chunk(TensorBase input not None, chunks, dim=0):
     return op_split(input, size, d)
 
 
+cdef object edges_of(TensorBase t):
+    """A number of sections or a list of indices, given as a tensor."""
+    if not t.keys & K_CPU:
+        raise RuntimeError(f"tensor_split expected tensor_indices_or_sections to be on cpu, but it's on {(<object>t).device}")
+    if t.dtype != I64:
+        raise RuntimeError(f"tensor_split expected tensor_indices_or_sections to have dtype of long, but got {dtype_text(t.dtype)}")
+    if t.ndim > 1:
+        raise RuntimeError(f"tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but got a tensor with {t.ndim} dims")
+    return (<object>t).tolist()
+
+
 def tensor_split(TensorBase input not None, indices_or_sections, dim=0):
     """Views between the given indices along `dim`, or of a given number of sections."""
     cdef int d
@@ -532,11 +547,9 @@ def tensor_split(TensorBase input not None, indices_or_sections, dim=0):
     d = wrap_dim(parse_int(dim, "tensor_split", "dim"), input.ndim)
     n = input.sizes[d]
     if isinstance(indices_or_sections, TensorBase):
-        if (<TensorBase>indices_or_sections).device_type != DEV_CPU:
-            raise RuntimeError(f"tensor_split expected tensor_indices_or_sections to be on cpu, but it's on {indices_or_sections.device}")
-        indices_or_sections = indices_or_sections.tolist()
+        indices_or_sections = edges_of(<TensorBase>indices_or_sections)
     if isinstance(indices_or_sections, (tuple, list)):
-        edges = [0, *indices_or_sections]
+        edges = [0, *[parse_int(x, "tensor_split", "indices") for x in indices_or_sections]]
         pieces = []
         for i, a in enumerate(edges):
             b = edges[i + 1] if i + 1 < len(edges) else n
@@ -860,7 +873,7 @@ def _copying(name):
             r = getattr(input, name)(*args, **kwargs)
         several = isinstance(r, (tuple, list))
         if out is None:
-            return tuple([x.clone() for x in r]) if several else r.clone()
+            return tuple([x.clone(memory_format=contiguous_format) for x in r]) if several else r.clone(memory_format=contiguous_format)
         if tls().grad_mode and (r[0] if several else r).requires_grad:
             refuse_out(name + "_copy")
         if several and len(out) != len(r):

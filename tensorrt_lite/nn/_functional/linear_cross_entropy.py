@@ -189,6 +189,8 @@ def linear_cross_entropy(
         raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
     ignore_index = -100 if ignore_index is None else ignore_index
     if options is not None:
+        if not isinstance(options, LinearCrossEntropyOptions):  # another library's, of the same fields
+            options = LinearCrossEntropyOptions(*[getattr(options, name) for name in LinearCrossEntropyOptions._fields()])
         if not further and reduction in ("mean", "sum", "none") and label_smoothing == 0 and target.dtype is trt.int64:
             return _chunked(input, linear_weight, target, linear_bias, weight, reduction, ignore_index, options)
         import warnings

@@ -12,6 +12,7 @@ import tensorrt_lite as trt
 from tensorrt_lite import _ops
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.core.hints import hinted
+from tensorrt_lite._C.ops.support import check_number_argument, type_name
 
 from .reduction import ENUM, legacy_string, reduced
 
@@ -334,6 +335,11 @@ def _rows_of_classes(input: Any) -> Any:
     return input if input.dim() == 2 else input.reshape(1, -1)
 
 
+def _check_classes_dtype(target: Any) -> None:
+    if target.dtype != trt.int64:
+        raise RuntimeError(f"expected scalar type Long but found {type_name(target.dtype)}")
+
+
 @autocast_policy(cpu="float32", cuda="float32")
 def multi_margin_loss(
     input: Any,
@@ -359,8 +365,10 @@ def multi_margin_loss(
         raise RuntimeError(f"inconsistent target size, expected {count} but got {list(target.shape)}")
     if weight is not None and weight.numel() != classes:
         raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.shape)}")
+    _check_classes_dtype(target)
     index = target.reshape(-1, 1)
-    hinge = (margin - rows.gather(-1, index) + rows).clamp_min(0)
+    check_number_argument(margin, input.dtype)
+    hinge = (float(margin) - rows.gather(-1, index) + rows).clamp_min(0)
     if p == 2:
         hinge = hinge * hinge
     if weight is not None:
@@ -382,7 +390,10 @@ def multilabel_margin_loss(
     rows = _rows_of_classes(input)
     if not (target.shape == input.shape if input.dim() == 2 else target.dim() <= 1 and target.numel() == rows.size(-1)):
         raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}")
+    _check_classes_dtype(target)
     classes, target = rows.size(-1), target.reshape(rows.shape)
+    if target.numel() and not target.is_meta and trt.any((target < -1) | (target >= classes)):
+        raise RuntimeError("argument #2 'target' is out of range")
     # A target row ends at its first negative entry.
     valid = (target >= 0).to(trt.int64).cumprod(-1)
     index = target * valid

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
 from tensorrt_lite import _ops
+from tensorrt_lite._C.ops.support import int_argument
 
 if TYPE_CHECKING:
     from tensorrt_lite import Tensor
@@ -56,7 +57,8 @@ def interpolate(
         raise ValueError("either size or scale_factor should be defined")
     output_size = factors = None
     if size is not None:
-        output_size = [int(s) for s in size] if isinstance(size, (list, tuple)) else [int(size)] * n
+        sizes = list(size) if isinstance(size, (list, tuple)) else [size] * n
+        output_size = [int_argument(s, "interpolate", "size") for s in sizes]
         if len(output_size) != n:
             raise ValueError(
                 f"Input and output must have the same number of spatial dimensions, but got input with spatial "
@@ -268,6 +270,14 @@ def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Ten
     if align_corners is None:
         _warn_align_corners("affine_grid")
         align_corners = False
+    if align_corners and min(size[2:]) == 1:
+        import warnings
+
+        warnings.warn(
+            "Since version 1.3.0, affine_grid behavior has changed for unit-size grids when align_corners=True. "
+            "This is not an intended use case of affine_grid. See the documentation of affine_grid for details.",
+            stacklevel=2,
+        )
     if min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {tuple(size)}")
     spatial = list(size[2:])

@@ -207,6 +207,8 @@ def pack_padded_sequence(
     if batch_first:
         input = input.transpose(0, 1)
     counts = [int(length) for length in lengths.tolist()]
+    if not input.numel():
+        raise RuntimeError("Cannot pack empty tensors.")
     if len(counts) != input.size(1):
         raise RuntimeError(
             f"Expected `len(lengths)` to be equal to batch_size, but got {len(counts)} (batch_size={input.size(1)})"

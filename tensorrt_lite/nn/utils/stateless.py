@@ -27,6 +27,18 @@ def functional_call(
     argument. tie_weights: a tensor that the module has under several names is replaced under all of them; ValueError for
     different replacements. strict: RuntimeError unless all names, and no others, are given.
     """
+    import warnings
+
+    warnings.warn(
+        "`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and will be removed in a future version of "
+        "PyTorch. Please use `torch.func.functional_call` instead which is a drop-in replacement.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return _functional_call(module, parameters_and_buffers, args, kwargs, tie_weights, strict)
+
+
+def _functional_call(module: Module, parameters_and_buffers: dict[str, Any], args: Any, kwargs: Any, tie_weights: bool, strict: bool) -> Any:
     args = () if args is None else args if isinstance(args, tuple) else (args,)
     with _reparametrize_module(module, parameters_and_buffers, tie_weights, strict):
         return module(*args, **kwargs or {})
