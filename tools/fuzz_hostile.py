@@ -23,7 +23,7 @@ from typing import Any, Callable
 
 from tools.fuzz_arguments import Arguments
 
-LARGE = [(300, 300), (130, 130), (64, 300), (300, 64), (17000,), (300,), (2, 3, 70, 70), (4, 70, 70), (1, 3, 130, 130), (3, 1, 300, 20)]
+LARGE = [(300, 300), (130, 130), (64, 300), (300, 64), (17000,), (300,), (2, 3, 70, 70), (4, 70, 70), (1, 3, 130, 130), (3, 1, 300, 20), (64, 80), (2, 4, 12, 12, 12), (4, 4, 3, 3, 3)]  # some between 4096 and what a call holds
 REPEATS = 4  # calls with the same arguments: another thread needs time to meddle with them
 
 
