@@ -8,6 +8,7 @@ from tensorrt_lite._C.autograd.node import namespace
 from tensorrt_lite._C.core.python_key import is_transformed
 from tensorrt_lite._C.core.dispatch import is_grad_enabled
 from tensorrt_lite._C.core.dtype import _dtype_by_name
+from tensorrt_lite._C.core.hints import hinted
 from tensorrt_lite._C.core.tensor import TensorBase
 from tensorrt_lite._C.ops.indexing import _checked_rows
 from tensorrt_lite._C.ops.support import check_output, deliver_result, float_argument, int_argument, tensor_argument, type_name, wrapped_dim
@@ -306,12 +307,19 @@ def _largest_of_bags(rows: Any, indices: Any, keep: Any, ends: Any, bag: Any) ->
     return rows.gather(0, first).masked_fill(empty, 0), indices[first].masked_fill(empty, 0)
 
 
+def _error_of_bags(error: Exception, weight: Any, indices: Any) -> Exception:
+    """PyTorch's error for an index outside of the table, where rows are taken first and in maxima; other errors are passed on."""
+    wrong = indices[(indices < 0) | (indices >= weight.size(0))][:1].tolist()
+    if not wrong:
+        return error
+    return hinted("embedding", RuntimeError(f"embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be {wrong[0]}"))
+
+
 def _rows_of_bags(weight: Any, indices: Any, padding: int, scale_grad_by_freq: Any, sparse: Any) -> Any:
     try:
         return _ops.embedding(weight, indices, padding, scale_grad_by_freq, sparse)
-    except IndexError:
-        wrong = indices[(indices < 0) | (indices >= weight.size(0))][0].item()
-        raise RuntimeError(f"embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be {wrong}") from None
+    except IndexError as error:
+        raise _error_of_bags(error, weight, indices) from None
 
 
 def _has_largest_step(weight: Any) -> bool:
@@ -369,7 +377,10 @@ def embedding_bag(
     if mode and keep is not None:
         sizes = _ops.zeros_like(sizes).index_add(0, bag, keep.to(_int64))
     if direct:
-        result, largest = _ops._embedding_bag_largest(w, i, ends, padding)
+        try:
+            result, largest = _ops._embedding_bag_largest(w, i, ends, padding)
+        except RuntimeError as error:
+            raise _error_of_bags(error, w, i) from None
         if not sizes.is_meta and bool((sizes == 0).any()):
             largest = largest.clamp_min(0)
         return result, bag.to(i.dtype), sizes.to(i.dtype), largest.to(i.dtype)
