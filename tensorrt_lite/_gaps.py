@@ -104,9 +104,9 @@ def rendered(markdown: str, width: int = 100) -> str:
 
 def overview(width: int = 100) -> str:
     """The modules of PyTorch's with what each lacks, and where more is said."""
-    table = text().partition("## By module")[2].partition("\n## ")[0]
-    sections = [line.lstrip("# ") for line in text().splitlines() if line.startswith("## ") and line != "## By module"]
-    notes = "\n".join(textwrap.wrap(", ".join(sections), width - 2, initial_indent="  ", subsequent_indent="  "))
+    table = text().partition("### By module")[2].partition("\n### ")[0]
+    sections = [line.lstrip("# ") for line in text().splitlines() if line.startswith("### ") and line != "### By module"]
+    notes = "\n".join(textwrap.wrap("; ".join(sections), width - 2, initial_indent="  ", subsequent_indent="  "))
     return (
         "Missing, by module (`tensorrt-lite missing NAME` says what is known of one name):\n\n"
         f"{rendered(table, width)}\n`tensorrt-lite missing --all` prints what else is missing, different or slower:\n{notes}\n"
