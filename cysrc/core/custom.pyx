@@ -568,7 +568,7 @@ cdef object to_host_argument(object x, dict copies):
             return t
         if id(t) not in copies:
             r = read_out(t)
-            r.wrapped_number, r.conj_bit = t.wrapped_number, t.conj_bit
+            r.wrapped_number = t.wrapped_number
             copies[id(t)] = (t, r)
         return copies[id(t)][1]
     if isinstance(x, list):

@@ -171,8 +171,6 @@ cdef int check_exported(TensorBase t) except -1:
         if (<object>t).device.type in ("cpu", "cuda"):
             raise BufferError(f"Cannot pack a tensor that has no memory of its own (sparse, batched, fake or wrapped), on {(<object>t).device}")
         raise BufferError(f"Cannot pack tensors on {(<object>t).device}")
-    if t.conj_bit:
-        raise BufferError("Can't export tensors with the conjugate bit set")
     expose(t.storage)
     t.storage.can_resize = False
     return 0

@@ -214,7 +214,7 @@ cdef bint is_same(object a, object b) except -1:
         return True
     if isinstance(a, TensorBase) and isinstance(b, TensorBase):
         x, y = <TensorBase>a, <TensorBase>b
-        if x.dtype != y.dtype or x.ndim != y.ndim or x.conj_bit != y.conj_bit:
+        if x.dtype != y.dtype or x.ndim != y.ndim:
             return False
         for i in range(x.ndim):
             if x.sizes[i] != y.sizes[i]:

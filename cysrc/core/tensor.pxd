@@ -97,7 +97,6 @@ cdef class TensorBase:
     cdef uint8_t inference
     cdef uint8_t retains_grad
     cdef uint8_t creation_meta
-    cdef uint8_t conj_bit
     cdef uint8_t detached             # autograd/node.pxd: what it has lost in place, then grad_fn_version says when
     cdef VersionCounter* version      # NULL until shared: then own_version counts
     cdef int64_t own_version

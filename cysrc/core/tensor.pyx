@@ -546,7 +546,6 @@ cdef TensorBase held(TensorBase t):
     set_storage(r, alias_storage(t.storage))
     set_dtype(r, t.dtype)
     r.wrapped_number = t.wrapped_number
-    r.conj_bit = t.conj_bit
     copy_geometry(r, t)
     return r
 

@@ -56,7 +56,6 @@ cdef TensorBase lazy_clone_kernel(TensorBase self):
     r = new_tensor()
     set_storage(r, s)
     set_dtype(r, self.dtype)
-    r.conj_bit = self.conj_bit
     r.offset = self.offset
     set_geometry(r, self.ndim, self.sizes, self.strides)
     return r
