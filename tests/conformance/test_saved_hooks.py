@@ -27,7 +27,6 @@ PACKS_MORE = {
     "aminmax": "the results of amin and amax, of which it is made",
     "cov": "made of smaller operators",
     "cross": "made of products and rolls",
-    "linalg.cond": "made of smaller operators",
     "linalg.cross": "as cross",
     "nn.functional.linear_cross_entropy.chunked": "inputs and chunks' results; PyTorch computes gradients in the forward pass and has none of second order",
     "logcumsumexp": "the partial sums of a logarithmic number of passes",

@@ -161,6 +161,13 @@ cdef TensorBase with_numbers(TensorBase t):
     raise NotImplementedError("histogram: needs the numbers of a tensor that has none of its own")
 
 
+cdef int check_counted(TensorBase t, int dtype, int64_t numel, TensorBase other) except -1:
+    """A dispatch mode may have answered with something else for a tensor that was just made."""
+    if t.dtype != dtype or t.numel != numel or not t.contiguous or t.device_type != other.device_type:
+        raise RuntimeError(f"histogram: expected {numel} contiguous elements of {dtype_text(dtype)}, got {shape_text(t)} of {dtype_text(t.dtype)} on {(<object>t).device}")
+    return 0
+
+
 def _number_bins(TensorBase flat not None, TensorBase x not None, TensorBase edges not None, bint uniform, bint adjust):
     """flat = flat * bins + the bin between edges of each element of x, -1 outside of all. flat: int64, contiguous, as many elements as x."""
     cdef TensorBase target
@@ -168,6 +175,9 @@ def _number_bins(TensorBase flat not None, TensorBase x not None, TensorBase edg
         raise RuntimeError(f"histogram: {x.numel} elements where there were {flat.numel} before")
     if flat.numel:
         target = with_numbers(flat)
+        check_counted(target, I64, x.numel, with_numbers(x))
+        if edges.numel < 2 or with_numbers(edges).device_type != target.device_type or category[edges.dtype] == CAT_COMPLEX or category[x.dtype] == CAT_COMPLEX:
+            raise RuntimeError(f"histogram: expected two edges or more of a real type, got {shape_text(edges)} of {dtype_text(edges.dtype)} for {dtype_text(x.dtype)}")
         run_number_bins(target.device_type, alias_of(with_numbers(x)), alias_of(with_numbers(edges)), target, uniform, adjust)
     return flat
 
@@ -179,6 +189,9 @@ def _count_numbers(TensorBase flat not None, TensorBase weights, int64_t bins):
         raise RuntimeError(f"{weights.numel} weights of {flat.numel} elements")
     if flat.numel:
         target = with_numbers(counts)
+        check_counted(target, I64 if weights is None else F64, bins, with_numbers(flat))
+        if weights is not None and (with_numbers(weights).device_type != target.device_type or category[weights.dtype] == CAT_COMPLEX):
+            raise RuntimeError(f"histogram: expected real weights on the device of what is counted, got {dtype_text(weights.dtype)} on {(<object>weights).device}")
         run_count_numbers(target.device_type, alias_of(with_numbers(flat)), None if weights is None else alias_of(with_numbers(weights)), target)
     return counts
 
