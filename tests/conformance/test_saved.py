@@ -36,7 +36,6 @@ KEEPS_MORE = {
     "index_reduce.prod": "as mean",
     "index_reduce.amin": "as mean",
     "index_reduce.amax": "as mean",
-    "linalg.cond": "a byte for each matrix",
     "mvlgamma.mvlgamma_p_1": "the p arguments of lgamma in place of the input",
     "mvlgamma.mvlgamma_p_3": "as with p = 1",
     "mvlgamma.mvlgamma_p_5": "as with p = 1",

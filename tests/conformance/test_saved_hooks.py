@@ -30,6 +30,7 @@ PACKS_MORE = {
     "linalg.cross": "as cross",
     "nn.functional.linear_cross_entropy.chunked": "inputs and chunks' results; PyTorch computes gradients in the forward pass and has none of second order",
     "logcumsumexp": "the partial sums of a logarithmic number of passes",
+    "native_group_norm": "the statistics, of which the results are copies",
     "nn.functional.cosine_similarity": "made of smaller operators",
     "nn.functional.glu": "both halves",
     "nn.functional.multi_margin_loss": "made of smaller operators",
