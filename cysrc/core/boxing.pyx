@@ -11,6 +11,7 @@ from libc.string cimport strlen
 from tensorrt_lite._C.core.dtype cimport Scalar, dtype_of
 from tensorrt_lite._C.core.tensor cimport TensorBase, KEY_CUDA, KEY_META, KEY_CPU, hold_versions
 from tensorrt_lite._C.core.dispatch cimport attach, tls, trt_operator, trt_value, boxed_call, CORE, OPS, FRESH, NO_OUT
+from tensorrt_lite._C.core.return_types import classes as result_classes
 from tensorrt_lite._C.core.row_schema cimport schema_of
 from tensorrt_lite._C.core.args cimport (
     Dims, parse_dims, parse_bool, parse_int, parse_double, parse_dtype, to_scalar, scalar_object, dims_tuple, is_number, wrap_number)
@@ -50,7 +51,10 @@ cdef object box(trt_operator* op, const trt_value* v, PyObject* out, int mode):
     elif op.row.returned == c'l' or op.row.results:
         if not isinstance(result, (tuple, list)):
             raise RuntimeError(f"{op.name.decode()}: a kernel must return {f'a tuple of {op.row.results}' if op.row.results else 'a list of'} tensors, not {type(result).__name__}")
-        result = tuple(result) if op.row.results else list(result)         # nobody else changes it, nor lies about its length
+        if not op.row.results:
+            result = list(result)           # that nobody else changes
+        elif type(result) not in result_classes:
+            result = tuple(result)          # whose length is the truth
         if op.row.results and len(result) != op.row.results:
             raise RuntimeError(f"{op.name.decode()}: a kernel must return {op.row.results} tensors, not {len(result)}")
         for i, x in enumerate(result):

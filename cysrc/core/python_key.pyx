@@ -12,6 +12,7 @@ from tensorrt_lite._C.core.tensor cimport TensorBase, K_PYTHON, K_AUTOGRAD, K_TR
 from tensorrt_lite._C.core.dispatch cimport attach, tls, trt_operator, trt_thread_state, trt_value, operator_named, FRESH, OUT, INPLACE, NO_OUT
 from tensorrt_lite._C.core.row_schema cimport Schema, schema_of, REQUIRED
 from tensorrt_lite._C.core.boxing cimport box_arguments, call_boxed, register_boxed
+from tensorrt_lite._C.core.return_types import classes as result_classes
 
 attach()
 
@@ -379,7 +380,8 @@ cdef object run_in_python(trt_operator* op, const trt_value* v, PyObject* out, i
     if mode == OUT or op.row.view:
         return result
     if isinstance(result, (tuple, list)):
-        return tuple([apart(x, arguments) for x in result])
+        parts = tuple([apart(x, arguments) for x in result])
+        return type(result)(parts) if type(result) in result_classes else parts
     return apart(result, arguments)
 
 

@@ -2,6 +2,7 @@
 from operator import itemgetter
 
 cdef dict _types = {}
+classes = set()             # all of them
 cdef list _receivers = []
 
 
@@ -12,6 +13,7 @@ def result_type(name: str, fields: tuple[str, ...]):
         body = {f: property(itemgetter(i)) for i, f in enumerate(fields)}
         body.update(__slots__=(), __module__="torch.return_types", _fields=fields, __repr__=_repr, __reduce__=_reduce)
         _types[key] = type(name, (tuple,), body)
+        classes.add(_types[key])
         for receive in _receivers:
             receive(_types[key])
     return _types[key]

@@ -22,7 +22,7 @@ KERNEL_INLINE FN(last_weight_sizes) FN(last_weight_sizes_of)(const conv_problem*
     z.lines = (z.rows - 1) * s->stride_h + reach_h;
     z.units = s->samples * z.per_sample;
     z.size = conv_taps(s) * z.channels * z.outs;
-    z.chunks = min_i64(min_i64(conv_blocks(CHUNKS, s->groups * z.blocks * z.out_blocks), max_i64(SUMS / z.size, 1)), z.units);
+    z.chunks = min_i64(min_i64(conv_blocks(CHUNKS, s->groups * z.blocks * z.out_blocks), max_i64(SUMS / z.size, 1)), max_i64(z.units, 1)); /* one of zeros without samples */
     return z;
 }
 KERNEL_INLINE int FN(last_weight_fits)(const conv_problem* s) { return s->last && s->kernel_w > 1; }
