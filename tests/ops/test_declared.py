@@ -111,7 +111,7 @@ def test_meta_tells_shape_and_dtype(op: Operator) -> None:
             try:
                 expected = call(op, tensors, numbers)
             except RuntimeError as error:
-                assert "ZeroDivision" in str(error) or "unsigned type" in str(error)
+                assert any(words in str(error) for words in ("ZeroDivision", "unsigned type", "cannot be converted to type uint8_t without overflow"))
                 continue
             described = call(op, [trt.empty(tuple(t.shape), dtype=t.dtype, device="meta") for t in tensors], numbers)
             assert described.device.type == "meta"
