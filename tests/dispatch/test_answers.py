@@ -111,3 +111,38 @@ def test_an_argument_in_a_tuple_of_results_keeps_its_own_history():
     with answering(lambda result: (x, result[1])):
         values, _ = x.sort()
     assert x.is_leaf and x.grad_fn is None and values is not x
+
+
+@pytest.mark.parametrize("operator", ["cdist", "pdist", "embedding_bag"])
+def test_the_backward_pass_refuses_saved_results_of_another_size(operator):
+    """A mode's answer for distances or places of maxima is too short for the gradient's kernel."""
+
+    class Shortens(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            result = function(*args, **(kwargs or {}))
+            if str(function).split(".")[1] in ("_row_distances", "_pair_distances"):
+                return trt.zeros(1)
+            if "_embedding_bag_largest" in str(function):
+                return result[0], trt.zeros(0, dtype=trt.int64)
+            return result
+
+    x = trt.rand(300, 3, requires_grad=True)
+    calls = {
+        "cdist": lambda: trt.cdist(x, x.detach(), p=1.0),
+        "pdist": lambda: F.pdist(x, 1.0),
+        "embedding_bag": lambda: F.embedding_bag(trt.zeros(600, dtype=trt.int64), x, trt.arange(600), mode="max"),
+    }
+    with Shortens():
+        y = calls[operator]()
+    with pytest.raises(RuntimeError, match="backward pass expects"):
+        y.sum().backward()
+
+
+def test_named_results_keep_their_names_below_a_mode():
+    class Passes(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            return function(*args, **(kwargs or {}))
+
+    x = trt.rand(SQUARE, requires_grad=True)
+    with Passes():
+        assert x.topk(2).values.shape == (8, 2) and type(x.sort()).__name__ == "sort" and x.max(0).indices.shape == (8,)

@@ -102,7 +102,11 @@ cdef object difference_gradient(object grad, object difference, object distances
 cdef TensorBase gradient_step(TensorBase rows, TensorBase others, TensorBase grad, TensorBase distances, double p, bint pairs, bint swapped):
     cdef distance_call call
     cdef TensorBase r = empty_tensor(rows.ndim, rows.sizes, rows.dtype, place_of(rows)), g = contiguous_of(grad), kept = held(contiguous_of(distances))
+    cdef int64_t n = rows.sizes[rows.ndim - 2], count
     if r.numel:
+        count = n * (n - 1) // 2 if pairs else rows.numel // rows.sizes[rows.ndim - 1] * others.sizes[others.ndim - 2]
+        check_saved("pdist" if pairs else "cdist", g, rows.dtype, count, rows)
+        check_saved("pdist" if pairs else "cdist", kept, rows.dtype, count, rows)
         rows, others = contiguous_of(rows), contiguous_of(others)
         fill_call(&call, rows, others, p, pairs)
         call.row_step, call.column_step = 1 if swapped else call.m, call.n if swapped else 1

@@ -8,7 +8,7 @@ from tensorrt_lite._C.core.dtype cimport I64
 from tensorrt_lite._C.core.parallel cimport GRAIN, num_threads, parallel_for, task_fn
 from tensorrt_lite._C.core.iterator cimport contiguous_of, copy_elements, on_host
 from tensorrt_lite._C.core.storage cimport hooks_of
-from tensorrt_lite._C.core.tensor cimport ITEM_SIZE, TensorBase, data_of, empty_tensor, held, is_large, make_view, place_of
+from tensorrt_lite._C.core.tensor cimport ITEM_SIZE, TensorBase, data_of, empty_tensor, held, is_large, place_of, set_geometry
 from tensorrt_lite._C.steps.indexing cimport BagArgs, LineArgs, MaskArgs, OneHotArgs, PUT_SET, RowArgs, SearchArgs
 from tensorrt_lite._C.ops.indexing.rows cimport NOT_SKIPPED, index64, vector_offsets
 from tensorrt_lite._C.steps.indexing cimport (
@@ -262,7 +262,8 @@ cdef TensorBase nonzero(TensorBase x, int dims):
     cdef TensorBase r
     sizes[0], sizes[1] = dims, n
     r = empty_tensor(2, sizes, I64, DEV_CPU)
-    r = make_view(r, 1, &n, &one, (dims - 1) * n)
+    set_geometry(r, 1, &n, &one)       # the last of the rows; no view, as the caller gives the others back
+    r.offset = (dims - 1) * n
     write_nonzero(data_of(x), x.dtype, x.numel, n, <int64_t*>data_of(r))
     return r
 

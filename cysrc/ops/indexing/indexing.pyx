@@ -522,6 +522,9 @@ cdef object bag_largest_backward(object grad, object largest, object shape):
         return None
     if grad_mode() or ((<TensorBase?>grad).keys | (<TensorBase?>largest).keys) & (K_WRAPPED | K_FORWARD_AD):
         return grad.new_zeros(shape).scatter_add(0, largest.clamp_min(0), grad.masked_fill(largest < 0, 0)) if shape[0] else grad.new_zeros(shape)
+    check_saved_like("embedding_bag", <TensorBase>largest, <TensorBase>grad, I64)
+    if grad.dim() != 2 or len(shape) != 2 or grad.shape[1] != shape[1]:
+        raise RuntimeError(f"embedding_bag: the backward pass expects a gradient of {shape[1:]} columns, got shape {tuple(grad.shape)}")
     r = grad.new_zeros(shape)
     if r.numel and grad.numel():
         run_bag_largest_gradient(r.device_type, contiguous_of(<TensorBase>grad), contiguous_of(<TensorBase>largest), r)

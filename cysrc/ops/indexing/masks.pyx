@@ -7,7 +7,7 @@ from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUDA
 from tensorrt_lite._C.core.dispatch cimport FRESH, INPLACE, OPS, OUT, attach, intercepted, resolve
 from tensorrt_lite._C.core.dtype cimport BOOL, CAT_COMPLEX, I64, Scalar, category, check_number, dtype_of, has_loops
 from tensorrt_lite._C.core.iterator cimport broadcast_shapes, cast_to, check_no_overlap, contiguous_of, unrepeated
-from tensorrt_lite._C.core.tensor cimport MAX_DIMS, TensorBase, bump_version, empty_like_tensor, empty_tensor, has_internal_overlap, make_view, memory_overlap, place_of, shape_text
+from tensorrt_lite._C.core.tensor cimport MAX_DIMS, TensorBase, bump_version, empty_like_tensor, empty_tensor, has_internal_overlap, make_view, memory_overlap, new_tensor, place_of, set_dtype, set_geometry, set_storage, shape_text
 from tensorrt_lite._C.core.text cimport dtype_text, sizes_text
 from tensorrt_lite._C.operators cimport OP_NONZERO, op_masked_fill, op_nonzero
 from tensorrt_lite._C.steps.indexing cimport PUT_SET, RowArgs
@@ -146,7 +146,10 @@ cdef TensorBase coordinates(TensorBase t, bint rows):
     sizes[0], sizes[1] = flat.numel if rows else t.ndim, t.ndim if rows else flat.numel
     strides[0], strides[1] = max(sizes[1], <int64_t>1), 1
     if t.ndim == 1 or flat.offset:
-        r = make_view(flat, 2, sizes, strides, 0)
+        r = new_tensor()               # over the same memory, and no view of `flat`, which nobody else sees
+        set_storage(r, flat.storage)
+        set_dtype(r, I64)
+        set_geometry(r, 2, sizes, strides)
     else:
         r = empty_tensor(2, sizes, I64, place_of(t))
     if t.ndim != 1:

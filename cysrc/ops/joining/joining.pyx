@@ -181,7 +181,7 @@ cdef TensorBase stacked_last(TensorBase first, int d, int64_t count, int dtype):
         sizes[k] = first.sizes[k] if k < d else count if k == d else first.sizes[k - 1]
         strides[k] = whole.strides[k] if k < d else whole.strides[k - 1]
     strides[d] = whole.strides[d] * first.sizes[d]
-    return make_view(whole, first.ndim + 1, sizes, strides, whole.offset)
+    return empty_strided_tensor(first.ndim + 1, sizes, strides, dtype, place_of(first))
 
 
 cdef TensorBase stack_kernel(list tensors, int64_t dim, TensorBase out, int mode):
