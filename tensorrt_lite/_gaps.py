@@ -35,7 +35,7 @@ def text() -> str:
 def missing_paths(name: str) -> list[str]:
     """The dotted names that are known to be missing and end in `name`."""
     paths = [f"{module}.{n}".lstrip(".") for module, names in _missing._NAMES.items() for n in names.split()]
-    return sorted(path for path in paths if f".{path}".endswith(f".{name}"))
+    return sorted(path for path in paths if f".{path}".endswith(f".{name}") or name.startswith(f"{path}."))
 
 
 def with_heads(parts: list[str]) -> list[str]:
@@ -157,7 +157,7 @@ def _tell(arguments: list[str]) -> int:
     for path in here:
         print(f"{path}: is implemented" + (", except for what is said below" if said else ""))
     for path in known:
-        print(f"{path}: not implemented")
+        print(f"{path}: not implemented" + (f", and so {name} is not" if name.startswith(f"{path}.") else ""))
     if said:
         print(rendered("\n".join(with_heads(said)), width), end="", flush=True)
     if known or here or said:

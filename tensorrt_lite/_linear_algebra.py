@@ -123,8 +123,6 @@ def lu(A: Any, pivot: bool = True, get_infos: bool = False, out: Any = None) -> 
     """(LU, pivots) of linalg.lu_factor, with get_infos and the error codes. A: (*, m, n)."""
     results = tuple(_ops.linalg_lu_factor_ex(A, pivot=pivot))
     if not get_infos:
-        if bool((results[2] != 0).any()):
-            _ops.linalg_lu_factor(A)
         results = results[:2]
     if out is not None:
         if not isinstance(out, (tuple, list)):

@@ -71,6 +71,12 @@ def test_one_name(name, said, capsys):
     assert said in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("name", ["torch.fx.symbolic_trace", "torch.ao.quantization.quantize_dynamic"])
+def test_a_member_of_a_missing_module_is_missing(name, capsys):
+    assert main(["missing", name]) == 0
+    assert f"not implemented, and so {name.removeprefix('torch.')} is not" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("name", ["no_such_name", "no_such.name"])  # "name" is a word of the list
 def test_a_name_of_nothing(name, capsys):
     assert main(["missing", name]) == 1

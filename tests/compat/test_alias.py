@@ -200,6 +200,8 @@ def test_state_dicts_go_to_pytorch(torch):
 def test_compile_runs_what_it_is_given(torch):
     with pytest.warns(UserWarning, match="torch.compile is not implemented") if not import_module("tensorrt_lite.compiler")._warned else nullcontext():
         assert torch.compile(len) is len
+    with pytest.raises(RuntimeError, match="Unrecognized mode=fast, should be one of: default"):
+        torch.compile(len, mode="fast")
     assert torch.compile(mode="max-autotune")(len) is len
     layer = torch.nn.Linear(2, 1)
     assert layer.compile(mode="max-autotune") is None and layer(torch.ones(3, 2)).shape == (3, 1)

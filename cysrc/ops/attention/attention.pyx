@@ -94,22 +94,18 @@ cdef void operand(attention_operand* x, TensorBase t) noexcept:
         x.row = t.strides[2]
 
 
-cdef TensorBase heads_last(TensorBase like, int64_t width):
-    """An output (batch, heads, length, width) that lies as (batch, length, heads, width): joining the heads is then a view."""
+cdef TensorBase heads_as(TensorBase like, int64_t width):
+    """An output (batch, heads, length, width) in the memory order of `like`: heads behind the length, as split from (batch, length, heads * width), or in front."""
     cdef int64_t sizes[4]
     cdef int64_t strides[4]
-    sizes[0] = like.sizes[0]
-    sizes[1] = like.sizes[2]
-    sizes[2] = like.sizes[1]
+    cdef bint behind = like.strides[1] < like.strides[2]
+    memcpy(sizes, like.sizes, 4 * sizeof(int64_t))
     sizes[3] = width
-    cdef TensorBase t = empty_tensor(4, sizes, like.dtype, place_of(like))
-    strides[0] = t.strides[0]
-    strides[1] = t.strides[2]
-    strides[2] = t.strides[1]
+    strides[0] = sizes[1] * sizes[2] * width
+    strides[1] = width if behind else sizes[2] * width
+    strides[2] = sizes[1] * width if behind else width
     strides[3] = 1
-    sizes[1] = like.sizes[1]
-    sizes[2] = like.sizes[2]
-    return make_view(t, 4, sizes, strides, t.offset)
+    return empty_strided_tensor(4, sizes, strides, like.dtype, place_of(like))
 
 
 cdef TensorBase expanded_mask(TensorBase mask, TensorBase query, TensorBase key):
@@ -150,7 +146,7 @@ cdef void describe(attention_args* a, TensorBase query, TensorBase key, TensorBa
 cdef object attention_impl(TensorBase query, TensorBase key, TensorBase value, TensorBase attn_mask, bint is_causal, double scale, double dropout_p, int64_t seed, int64_t offset, int64_t state):
     """(output, log of each row's sum of exponentials) of (batch, heads, length, width) operands without empty dimensions that the device's
     kernel takes; attn_mask: bool or of their type, broadcast to (batch, heads, L, S)."""
-    cdef TensorBase q = rows_of(query), k = rows_of(key), v = rows_of(value), out = heads_last(query, value.sizes[3])
+    cdef TensorBase q = rows_of(query), k = rows_of(key), v = rows_of(value), out = heads_as(query, value.sizes[3])
     cdef TensorBase lse = empty_tensor(3, query.sizes, F64 if query.dtype == F64 else F32, place_of(query))
     run_attend(q.device_type, q, k, v, expanded_mask(attn_mask, q, k), out, lse, is_causal, scale, dropout_p, seed, offset, state)
     return out, lse
@@ -270,11 +266,11 @@ cdef object attention_backward(OpNode node, object grad, object query, object ke
     v = rows_of(<TensorBase>value)
     g = rows_of(<TensorBase>grad)
     if wants(node, 0):
-        dq = heads_last(q, q.sizes[3])
+        dq = heads_as(q, q.sizes[3])
     if wants(node, 1):
-        dk = heads_last(k, k.sizes[3])
+        dk = heads_as(k, k.sizes[3])
     if wants(node, 2):
-        dv = heads_last(v, v.sizes[3])
+        dv = heads_as(v, v.sizes[3])
     check_saved("scaled_dot_product_attention", <TensorBase?>lse, F64 if q.dtype == F64 else F32, q.sizes[0] * q.sizes[1] * q.sizes[2], q)
     check_saved_like("scaled_dot_product_attention", g, <TensorBase?>out, q.dtype)
     o = rows_of(<TensorBase>out)

@@ -22,6 +22,9 @@ def compile(model: Callable[..., Any] | None = None, **options: Any) -> Any:
         return lambda function: compile(function, **options)
     if not callable(model):
         raise TypeError(f"torch.compile expects a callable, but got {type(model).__name__}")
+    modes = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs", "lite")
+    if options.get("mode") not in (None, *modes):
+        raise RuntimeError(f"Unrecognized mode={options['mode']}, should be one of: {', '.join(modes)}")
     if not options.get("disable"):
         warn_uncompiled(2)
     if not isinstance(model, torch.nn.Module):

@@ -65,7 +65,7 @@ def unpad_sequence(padded_sequences: Any, lengths: Any, batch_first: bool = Fals
     """
     if not batch_first:
         padded_sequences = padded_sequences.transpose(0, 1)
-    return [sequence[: int(length)] for sequence, length in zip(padded_sequences.unbind(0), lengths, strict=True)]
+    return [sequence[: int(length)].clone(memory_format=trt.contiguous_format) for sequence, length in zip(padded_sequences.unbind(0), lengths, strict=True)]
 
 
 class PackedSequence(namedtuple("PackedSequence", ["data", "batch_sizes", "sorted_indices", "unsorted_indices"])):
@@ -270,10 +270,12 @@ def pad_packed_sequence(
     for step, part in enumerate(sequence.data.split(sizes)):
         padded[step, : sizes[step]] = part
     lengths = trt.tensor([sum(size > position for size in sizes) for position in range(sizes[0])], dtype=trt.int64)
+    if batch_first:
+        padded = padded.transpose(0, 1)
     if sequence.unsorted_indices is not None:
-        padded = padded.index_select(1, sequence.unsorted_indices)
+        padded = padded.index_select(0 if batch_first else 1, sequence.unsorted_indices)
         lengths = lengths[sequence.unsorted_indices.cpu()]
-    return padded.transpose(0, 1) if batch_first else padded, lengths
+    return padded, lengths
 
 
 def pack_sequence(sequences: Any, enforce_sorted: bool = True) -> PackedSequence:
