@@ -5,7 +5,7 @@ from tensorrt_lite._C.core.dispatch cimport FRESH, INPLACE, attach, operator_nam
 from tensorrt_lite._C.core.dtype cimport Scalar
 from tensorrt_lite._C.core.free_threading cimport FREE_THREADED, held_at_most, lock_of, mutex_lock, mutex_unlock
 from tensorrt_lite._C.core.iterator cimport PointwiseInfo
-from tensorrt_lite._C.core.tensor cimport TensorBase, K_FORWARD_AD, K_SPARSE, alias_of, non_overlapping_dense, shape_of, strides_of
+from tensorrt_lite._C.core.tensor cimport TensorBase, K_FORWARD_AD, K_SPARSE, alias_of, non_overlapping_dense, same_sizes, shape_of, strides_of
 from tensorrt_lite._C.autograd.pointwise cimport call2
 
 cdef extern from "pythread.h" nogil:
@@ -53,7 +53,7 @@ cdef inline bint same_layout(TensorBase g, TensorBase leaf) noexcept:
 
 cdef object clone_like(TensorBase g, TensorBase leaf):
     cdef object r
-    if same_layout(g, leaf):
+    if same_layout(g, leaf) or not same_sizes(g, leaf):       # set_ may have given the leaf other sizes
         return g.clone()
     if not non_overlapping_dense(leaf):
         return g.new_empty(shape_of(leaf)).copy_(g)

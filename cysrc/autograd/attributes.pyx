@@ -226,10 +226,7 @@ def set_(TensorBase self not None, source=None, storage_offset=0, size=None, str
             raise RuntimeError(f"set_(): the source has dtype {dtype_of(t.dtype)!r}, the tensor {dtype_of(self.dtype)!r}")
         if size is None:
             check_set(self, t.storage)
-            set_storage(self, t.storage)
-            self.offset = t.offset
-            set_geometry(self, t.ndim, t.sizes, t.strides)
-            bump_version(self)
+            view_memory(self, t.storage, t.offset, t.ndim, t.sizes, t.strides)
             return self
         s = t.storage
     elif isinstance(source, Storage):
@@ -256,11 +253,19 @@ def set_(TensorBase self not None, source=None, storage_offset=0, size=None, str
     if s.can_resize:
         grow_storage(s, sizes.n, sizes.v, strides.v, offset, ITEM_SIZE[self.dtype])
     check_geometry(s, sizes.n, sizes.v, strides.v, offset, ITEM_SIZE[self.dtype], "set_")
+    view_memory(self, s, offset, sizes.n, sizes.v, strides.v)
+    return self
+
+
+cdef int view_memory(TensorBase self, Storage s, int64_t offset, int ndim, const int64_t* sizes, const int64_t* strides) except -1:
+    """What set_ does when everything has been checked."""
+    if self.requires_grad and self.grad_fn_ is None:
+        leave_history(self, REPLACED)
     set_storage(self, s)
     self.offset = offset
-    set_geometry(self, sizes.n, sizes.v, strides.v)
+    set_geometry(self, ndim, sizes, strides)
     bump_version(self)
-    return self
+    return 0
 
 
 cdef int grow_storage(Storage s, int ndim, const int64_t* sizes, const int64_t* strides, int64_t offset, int64_t itemsize) except -1:
@@ -285,8 +290,7 @@ cdef int check_set(TensorBase self, Storage s) except -1:
         raise RuntimeError(f"set_(): attempted to set the storage of a tensor on device \"{(<object>self).device}\" to a storage on a different device; the devices must match")
     if tls().grad_mode:
         check_inplace(self, "set_")
-    elif self.requires_grad and self.grad_fn_ is None:
-        leave_history(self, REPLACED)
+    return 0
 
 
 def resize_(TensorBase self not None, *size, memory_format=None):

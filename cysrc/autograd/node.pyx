@@ -23,8 +23,10 @@ from tensorrt_lite._C.core.device cimport has_index, make_device, DEV_META
 from tensorrt_lite._C.core.custom cimport NOTE_CUSTOM_STREAMS
 from tensorrt_lite._C.core.storage cimport is_writable, make_writable
 from tensorrt_lite._C.autograd.streams cimport current_streams
+from tensorrt_lite._C.autograd.replaced_leaves cimport ReplacedLeaf, keep_leaf, leaf_at
 from tensorrt_lite._C.autograd.window cimport Window, as_parts, from_parts
 from tensorrt_lite._C.autograd.hooks import add_hook, RetainGrad
+from _weakref import ref as _ref
 
 cdef extern from "node_class.h":
     ctypedef void* newfunc
@@ -287,8 +289,7 @@ def retain_grad(TensorBase t not None):
 
 
 cdef int _keep_at(TensorBase t, Node n) except -1:
-    import weakref
-    ref = weakref.ref(t)
+    ref = _ref(t)
 
     def keep(g):
         kept = ref()
@@ -367,20 +368,16 @@ cdef int raise_released(Node node) except -1:
 
 
 cdef int check_version(Node node, TensorBase t, int64_t version) except -1:
-    if t.detached == DETACHED and t.grad_fn_ is None and not FREE_THREADED and <uint64_t>t.grad_fn_version >= node.seq:
+    if t.detached & DETACHED and t.grad_fn_ is None and not FREE_THREADED and <uint64_t>t.grad_fn_version >= node.seq:
         raise RuntimeError(
             f"{type(node).__name__}: a tensor that was saved for the backward pass has been detached in place since, by detach_(): its history is lost. Use "
             "detach() instead, which leaves the tensor as it is.")
     if version_of(t) != version:
         raise hinted("modified", RuntimeError(
             "one of the variables needed for gradient computation has been modified by an inplace operation: "
-            f"[{_tensor_label(t)} {shape_text(t)}], which is input or output of {type(node).__name__}, is at version {version_of(t)}; expected version {version} "
+            f"[{dtype_of(t.dtype)!r} {shape_text(t)}], which is input or output of {type(node).__name__}, is at version {version_of(t)}; expected version {version} "
             "instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True)."))
     return 0
-
-
-cdef str _tensor_label(TensorBase t):
-    return repr(dtype_of(t.dtype))
 
 
 cdef object device_at(int place):
@@ -454,12 +451,8 @@ cdef AccumulateGrad known_accumulator(TensorBase t, AccumulateGrad fresh):
     return known
 
 
-cdef Node accumulator_for(Node user, TensorBase t):
-    """The accumulator to which `user`, made earlier, sends gradients of the leaf: not today's where set_ has given the leaf other memory since."""
-    cdef AccumulateGrad a
-    if t.detached != REPLACED or FREE_THREADED or <uint64_t>t.grad_fn_version < user.seq:
-        return accumulator_of(t)
-    a = AccumulateGrad.__new__(AccumulateGrad)
+cdef AccumulateGrad new_accumulator(TensorBase t):
+    cdef AccumulateGrad a = AccumulateGrad.__new__(AccumulateGrad)
     a.variable = t
     a.n_inputs = 1
     a.kind = NODE_LEAF
@@ -468,30 +461,47 @@ cdef Node accumulator_for(Node user, TensorBase t):
     return a
 
 
+cdef Node accumulator_of(TensorBase t):
+    cdef AccumulateGrad a = known_accumulator(t, None)
+    return a if a is not None else known_accumulator(t, new_accumulator(t))
+
+
+cdef Node accumulator_for(Node user, TensorBase t):
+    """The accumulator to which `user`, made earlier, sends gradients of the leaf: not today's where set_ has given the leaf other memory since."""
+    cdef ReplacedLeaf past = leaf_at(t, user.seq) if t.detached & REPLACED else None
+    cdef object a
+    if past is None:
+        return accumulator_of(t)
+    a = past.accumulator()
+    if a is None:
+        a = new_accumulator(t)
+        copy_output(<Node>a, <Node>past.like)
+        past.accumulator = _ref(a)
+    return <Node>a
+
+
 cdef int leave_history(TensorBase t, int how) except -1:
     """`t` is about to lose its history by detach_() (DETACHED), or a leaf its memory by set_() (REPLACED): older Nodes are to know."""
+    cdef AccumulateGrad a
+    cdef Node like
     cdef mutex* lock
-    t.detached = how
-    t.grad_fn_version = <int64_t>(next_sequence())
-    if how == REPLACED:
+    if how == DETACHED:
+        t.grad_fn_version = <int64_t>(next_sequence())
+    elif FREE_THREADED:
+        return 0
+    else:
+        like = Node.__new__(Node)
+        record_output(like, 0, t)
+        a = known_accumulator(t, None)
+        if a is not None:
+            copy_output(a, like)
+        keep_leaf(t, not t.detached & REPLACED, next_sequence(), like, a)
         lock = lock_of(<PyObject*>t)
         mutex_lock(lock)
         publish(t.accumulator, NULL)
         mutex_unlock(lock)
+    t.detached |= how
     return 0
-
-
-cdef Node accumulator_of(TensorBase t):
-    cdef AccumulateGrad a = known_accumulator(t, None)
-    if a is None:
-        a = AccumulateGrad.__new__(AccumulateGrad)
-        a.variable = t
-        a.n_inputs = 1
-        a.kind = NODE_LEAF
-        a.seq = <uint64_t>-1
-        allow_finding(a)
-        a = known_accumulator(t, a)
-    return a
 
 
 cdef void forget_accumulator(AccumulateGrad a) noexcept:
@@ -589,7 +599,7 @@ cdef class CopySlices(Node):
     def __dealloc__(self):
         # the writer leads into the old history, too: it dies on the worklist like the edges
         if self.writer is not None:
-            _bury(self.writer)
+            dying_nodes(tls()).append(self.writer)
 
     cdef void release(self) noexcept:
         if self.writer is not None:
@@ -621,11 +631,6 @@ cdef class CopySlices(Node):
         else:
             result[0] = None
         return tuple(result) if len(result) > 1 else result[0]
-
-
-cdef int _bury(object x) except -1:
-    dying_nodes(tls()).append(x)
-    return 0
 
 
 cdef int mark_views(TensorBase base) except -1:
@@ -830,11 +835,11 @@ cdef void free_outputs(Node node) noexcept:
 
 
 cdef tuple output_metadata(Node n, int nr):
-    """(shape, dtype code, place) of an output; None when it has no gradient. Of a leaf's accumulator: the leaf as it is now."""
+    """(shape, dtype code, place) of an output; None when it has no gradient. Of a leaf's accumulator: the leaf as it is now, or was before set_."""
     cdef TensorBase leaf
     cdef OutputMeta* m
     cdef int i
-    if n.kind == NODE_LEAF:
+    if n.kind == NODE_LEAF and n.out_form == OUTPUT_UNKNOWN:
         leaf = (<AccumulateGrad>n).variable
         return (shape_of(leaf), <int>leaf.dtype, place_of(leaf))
     if n.out_form == OUTPUT_UNKNOWN or nr < 0 or nr >= max(n.n_inputs, 1):
@@ -873,7 +878,7 @@ cdef bint agrees_with_output(Node n, int nr, TensorBase g) noexcept:
     cdef OutputMeta* m
     cdef int64_t sizes[4]
     cdef int i
-    if n.kind == NODE_LEAF:
+    if n.kind == NODE_LEAF and n.out_form == OUTPUT_UNKNOWN:
         leaf = (<AccumulateGrad>n).variable
         if leaf.keys & K_SPARSE:
             return g.dtype == leaf.dtype and same_sizes(g, leaf)       # its gradient may be dense

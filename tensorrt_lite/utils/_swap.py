@@ -6,6 +6,7 @@ import weakref
 from typing import Any
 
 from tensorrt_lite._C.autograd import attributes as _attributes
+from tensorrt_lite._C.autograd.replaced_leaves import LeafRef
 
 
 def swap_tensors(t1: Any, t2: Any) -> None:
@@ -14,7 +15,7 @@ def swap_tensors(t1: Any, t2: Any) -> None:
     Leaves alone (RuntimeError for results of operators), to which nothing refers weakly (RuntimeError). What a graph saved of them stays as it was.
     """
     for name, t in (("t1", t1), ("t2", t2)):
-        if weakref.getweakrefs(t):
+        if any(type(r) is not LeafRef for r in weakref.getweakrefs(t)):  # that of a leaf is autograd's own
             raise RuntimeError(f"Cannot swap {name} because it has weakref associated with it")
         if not t.is_leaf:
             raise RuntimeError(f"Cannot swap {name}: it is the result of an operator, and no leaf")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import pytest
 
 import tensorrt_lite as trt
@@ -135,6 +137,92 @@ def test_set_without_gradients_cuts_a_leaf_from_older_graphs(lib) -> None:
         x.set_(lib.rand(2))
     old.sum().backward()  # still accumulates
     assert x.grad.tolist() == [2.0, 2.0]
+
+
+def replace(lib, leaf, *sizes):
+    with lib.no_grad():
+        leaf.set_(lib.zeros(*sizes))
+
+
+@BOTH
+@pytest.mark.parametrize("read_before", [False, True])
+def test_hooks_of_a_leaf_after_set_see_the_whole_gradient_of_an_older_graph(lib, read_before) -> None:
+    w = lib.ones(2, requires_grad=True)
+    y = w * 4 + w * 3 + w * 2
+    if read_before:  # the accumulator is there when set_ is called
+        assert y.grad_fn.next_functions[1][0].next_functions[0][0].variable is w
+    replace(lib, w, 2)
+    seen, accumulated = [], []
+    w.register_hook(lambda g: seen.append(g.tolist()))
+    w.register_hook(lambda g: g.clamp(max=3))
+    w.register_post_accumulate_grad_hook(lambda p: accumulated.append(p.grad.tolist()))
+    y.sum().backward()
+    assert (seen, accumulated, w.grad.tolist()) == ([[9.0, 9.0]], [[3.0, 3.0]], [3.0, 3.0])
+
+
+@BOTH
+def test_graphs_between_several_calls_of_set_have_an_accumulator_each(lib) -> None:
+    w = lib.ones(2, requires_grad=True)
+    y = w * 2 + w * 3
+    replace(lib, w, 2)
+    y = y + w * 4 + w * 5
+    replace(lib, w, 2)
+    y = y + w * 6 + w * 7
+    seen = []
+    w.register_hook(lambda g: seen.append(g[0].item()))
+    y.sum().backward()
+    assert sorted(seen) == [5.0, 9.0, 13.0]
+    assert w.grad.tolist() == [27.0, 27.0]
+
+
+@BOTH
+def test_a_graph_from_before_set_keeps_the_sizes_of_that_time(lib) -> None:
+    w = lib.ones(3, requires_grad=True)
+    first = (w * 2).sum() + (w * 5).sum()
+    replace(lib, w, 5)
+    second = (w * 3).sum() + (w * 4).sum()
+    replace(lib, w, 2)
+    for y, expected in ((second, [7.0] * 5), (first, [7.0] * 3), ((w * 6).sum(), [6.0] * 2)):
+        w.grad = None
+        y.backward()
+        assert w.grad.tolist() == expected
+
+
+@pytest.mark.filterwarnings("ignore:Using backward")
+def test_a_gradient_from_before_set_is_kept_in_its_own_sizes() -> None:
+    for before, after in (((2, 3), (3, 4)), ((2, 3), (5,)), ((3,), (2, 3)), ((1, 1, 1, 1, 2), (2,))):
+        for create_graph in (False, True):
+            w = trt.ones(*before, requires_grad=True)
+            y = (w * 2).sum()
+            replace(trt, w, *after)
+            y.backward(create_graph=create_graph)
+            assert w.grad.tolist() == trt.full(before, 2.0).tolist()
+
+
+@BOTH
+def test_set_that_fails_leaves_a_leaf_in_its_graph(lib) -> None:
+    w = lib.ones(3, requires_grad=True)
+    y = (w * 2).sum()
+    with lib.no_grad(), pytest.raises(RuntimeError):
+        w.set_(w.untyped_storage(), 0, (2,), (-1,))
+    with lib.no_grad(), pytest.raises(RuntimeError):
+        w.set_(lib.zeros(3, dtype=lib.float64))
+    assert lib.autograd.grad(y, w)[0].tolist() == [2.0] * 3
+
+
+@BOTH
+def test_a_leaf_that_set_has_changed_dies_and_swaps_like_others(lib) -> None:
+    w = lib.ones(3, requires_grad=True)
+    y = (w * 2).sum()
+    replace(lib, w, 3)
+    y.backward()
+    other = lib.zeros(2)
+    del y
+    lib.utils.swap_tensors(w, other)
+    assert (w.tolist(), other.tolist()) == ([0.0] * 2, [0.0] * 3)
+    alive = weakref.ref(w)
+    del w
+    assert alive() is None
 
 
 @BOTH
