@@ -408,13 +408,13 @@ cdef TensorBase draw_normal(TensorBase mean, TensorBase std, double mean_value, 
             z = empty_tensor(ndim, shape, like.dtype, place_of(like))
         else:
             z = out
-            prepare_out("normal", out, ndim, shape, like.dtype, OUT)
+            prepare_out("normal", out, ndim, shape, out.dtype, OUT)           # whose type the kernel refuses in its own words
     elif out is None:
         z = empty_tensor(like.ndim, like.sizes, like.dtype, place_of(like))
     else:
         z = out
         if mean is None:
-            prepare_out("normal", out, like.ndim, like.sizes, like.dtype, OUT)
+            prepare_out("normal", out, like.ndim, like.sizes, out.dtype, OUT)
     normal_kernel(z, 0.0, std_value if std is None else 1.0, generator, z, INPLACE)
     result = (<object>z).detach() if out is not None else <object>z
     if std is not None:
