@@ -83,7 +83,7 @@ def interpolate(
     if not 3 <= input.dim() <= 5:
         raise NotImplementedError(
             f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.dim()}D) for the modes: nearest | "
-            f"linear | bilinear | bicubic | trilinear | area | nearest-exact (got {mode})"
+            f"linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact (got {mode})"
         )
     return _resample(input, n, mode, output_size, factors, align_corners, antialias)
 
@@ -117,7 +117,7 @@ def _resample(input: Any, n: int, mode: str, output_size: Any, factors: Any, ali
         raise NotImplementedError(f"Got {input.dim()}D input, but {mode} mode needs {needed}D input")
     raise NotImplementedError(
         f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.dim()}D) for the modes: nearest | linear "
-        f"| bilinear | bicubic | trilinear | area | nearest-exact (got {mode})"
+        f"| bilinear | bicubic | trilinear | lanczos | area | nearest-exact (got {mode})"
     )
 
 
