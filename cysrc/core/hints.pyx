@@ -81,9 +81,11 @@ def keyword_hint(function, error, str keyword):
     return error
 
 
-def note_keyword(function, error, keywords):
-    """keyword_hint for what Python says of functions written in Python and Cython."""
+def note_call(function, error, keywords):
+    """keyword_hint for what Python says of functions written in Python and Cython; the signature where it only counts the arguments."""
     text = str(error)
-    for keyword in keywords:
+    if text.startswith(f"{function.__name__}() takes ") and text.endswith(" given)"):
+        error.add_note(f"Hint: The signature is {function.__name__}{function.__signature__}.")
+    for keyword in keywords or ():
         if text.endswith(f"got an unexpected keyword argument '{keyword}'"):
             keyword_hint(function, error, keyword)

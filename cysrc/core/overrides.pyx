@@ -17,7 +17,7 @@ from tensorrt_lite._C.core.profiler cimport KIND_FUNCTION, begin_record, describ
 from tensorrt_lite._C.core.profiler import _set_switch
 from tensorrt_lite._C.core.python_key import dispatch_factory
 
-from tensorrt_lite._C.core.hints import note_keyword
+from tensorrt_lite._C.core.hints import note_call
 
 attach()
 
@@ -35,22 +35,22 @@ cdef extern from *:
     static PyObject* (*trt_call_respelled)(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
     static PyObject* (*trt_call_profiled)(PyObject*, PyObject* const*, size_t, PyObject*);
     static int trt_profiled;           /* a profiler runs, in whichever thread */
-    static PyObject* trt_note_keyword; /* core/hints.pyx */
+    static PyObject* trt_note_call; /* core/hints.pyx */
 
-    /* After a call that failed: a keyword that the function does not have gets a note with the nearest one. */
+    /* After a call that failed: a keyword that the function does not have gets a note with the nearest one, a wrong number of arguments the signature. */
     static __attribute__((noinline)) PyObject* trt_explain(PyObject* f, PyObject* keywords) {
       PyObject *type, *value, *traceback, *done;
       if (!PyErr_ExceptionMatches(PyExc_TypeError)) return NULL;
       PyErr_Fetch(&type, &value, &traceback);
       PyErr_NormalizeException(&type, &value, &traceback);
-      done = PyObject_CallFunctionObjArgs(trt_note_keyword, f, value, keywords, NULL);
+      done = PyObject_CallFunctionObjArgs(trt_note_call, f, value, keywords ? keywords : Py_None, NULL);
       if (!done) PyErr_Clear();
       Py_XDECREF(done);
       PyErr_Restore(type, value, traceback);
       return NULL;
     }
     static inline PyObject* trt_explained(PyObject* result, PyObject* f, PyObject* keywords) {
-      return __builtin_expect(!result, 0) && keywords ? trt_explain(f, keywords) : result;
+      return __builtin_expect(!result, 0) ? trt_explain(f, keywords) : result;
     }
 
     #define trt_is_basic(type) trt_is_basic_type(type, trt_plain_tensor, trt_plain_parameter)
@@ -138,7 +138,7 @@ cdef extern from *:
     PyObject* trt_disabled_function
     void* trt_ask
     PyObject* trt_as_it_stands
-    PyObject* trt_note_keyword
+    PyObject* trt_note_call
     void* trt_call_respelled
     void* trt_make_in_python
     void* trt_call_profiled
@@ -781,7 +781,7 @@ def set_profiled(bint on):
 trt_call_profiled = <void*>call_profiled
 _set_switch(set_profiled)
 trt_ask = <void*>ask
-trt_note_keyword = <PyObject*>note_keyword
+trt_note_call = <PyObject*>note_call
 trt_make_in_python = <void*>make_in_python
 trt_call_respelled = <void*>call_respelled
 trt_prepare_public_type(<PyTypeObject*>PublicFunction)

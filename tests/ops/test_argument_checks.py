@@ -259,3 +259,11 @@ def test_a_torch_function_that_is_a_plain_method_gets_its_arguments() -> None:
             return m.add(Plain(), 1), m.add(m.ones(1), Plain()), m.add(Static(), 1), m.nn.functional.linear(Plain(), m.ones(1))
 
     assert answers(trt) == answers(torch)
+
+
+@pytest.mark.parametrize("call", ["full((2,))", "tensor()", "linspace(0, 1)"])
+def test_a_wrong_number_of_arguments_shows_the_signature(call):
+    with pytest.raises(TypeError) as info:
+        eval(f"trt.{call}", {"trt": trt})
+    name = call.partition("(")[0]
+    assert [note.startswith(f"Hint: The signature is {name}(") for note in info.value.__notes__] == [True]
