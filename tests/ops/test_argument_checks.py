@@ -267,3 +267,16 @@ def test_a_wrong_number_of_arguments_shows_the_signature(call):
         eval(f"trt.{call}", {"trt": trt})
     name = call.partition("(")[0]
     assert [note.startswith(f"Hint: The signature is {name}(") for note in info.value.__notes__] == [True]
+
+
+def test_windows_whose_product_wraps_are_refused():
+    """The product of such sizes is 0 or small in 64 bits: a division by zero, or places beyond the memory."""
+    columns, image = trt.ones(8, 8), trt.ones(1, 2, 2)
+    for kernel in (2**32, (2**32, 2**32), (2**33, 2**31), (2**32 + 1, 2**32 - 1)):
+        with pytest.raises(RuntimeError):
+            trt.nn.functional.fold(columns, (2, 7), kernel, stride=2)
+        with pytest.raises(RuntimeError):
+            trt.nn.functional.unfold(image, kernel, padding=2**31)
+    for padding in (2**31, 2**32):
+        with pytest.raises(RuntimeError):
+            trt.nn.functional.fold(trt.ones(1, 1), (2, 2), 1, padding=padding)

@@ -423,7 +423,7 @@ cdef TensorBase im2col_impl(TensorBase self, const Dims* kernel_size, const Dims
     sizes[0] = self.sizes[0]
     sizes[n - 3] = self.sizes[n - 3]
     sizes[n - 2] = a.lh
-    if mul_overflow(sizes[n - 3], a.kh * a.kw, &sizes[n - 3]) or mul_overflow(a.lh, a.lw, &sizes[n - 2]):
+    if mul_overflow(sizes[n - 3], a.kh, &sizes[n - 3]) or mul_overflow(sizes[n - 3], a.kw, &sizes[n - 3]) or mul_overflow(a.lh, a.lw, &sizes[n - 2]):
         raise RuntimeError("im2col: the result is too large")
     y = empty_tensor(n - 1, sizes, self.dtype, place_of(self))
     if y.numel:
@@ -435,7 +435,7 @@ cdef TensorBase col2im_impl(TensorBase self, const Dims* output_size, const Dims
     """The adjoint of im2col: columns (N, C * kh * kw, L) added up into images (N, C, H, W)."""
     cdef WindowArgs a
     cdef int64_t sizes[4]
-    cdef int64_t taps
+    cdef int64_t taps, places
     cdef int n = self.ndim, code = self.dtype
     cdef TensorBase y
     if output_size.n != 2:
@@ -443,10 +443,9 @@ cdef TensorBase col2im_impl(TensorBase self, const Dims* output_size, const Dims
     if n != 2 and n != 3 or self.sizes[n - 1] == 0 or self.sizes[n - 2] == 0:
         raise RuntimeError(f"Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for input, but got: {shape_text(self)}")
     fill_windows(&a, "col2im", output_size.v[0], output_size.v[1], kernel_size, dilation, padding, stride)
-    taps = a.kh * a.kw
-    if self.sizes[n - 2] % taps:
+    if mul_overflow(a.kh, a.kw, &taps) or self.sizes[n - 2] % taps:
         raise RuntimeError(f"Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got input.size(1)={self.sizes[n - 2]} and kernel_size=({a.kh}, {a.kw}).")
-    if a.lh < 1 or a.lw < 1 or self.sizes[n - 1] != a.lh * a.lw:
+    if a.lh < 1 or a.lw < 1 or mul_overflow(a.lh, a.lw, &places) or self.sizes[n - 1] != places:
         raise RuntimeError(f"Given output_size=({a.height}, {a.width}), kernel_size=({a.kh}, {a.kw}), dilation=({a.dh}, {a.dw}), padding=({a.ph}, {a.pw}), stride=({a.sh}, {a.sw}), expected size of input's dimension 2 to match the calculated number of sliding blocks {a.lh} * {a.lw} = {a.lh * a.lw}, but got input.size(2)={self.sizes[n - 1]}.")
     if category[code] < CAT_FLOAT:
         raise NotImplementedError(f"\"col2im_out_cpu\" not implemented for '{dtype_text(self.dtype)}'")
