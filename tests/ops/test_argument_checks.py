@@ -280,3 +280,18 @@ def test_windows_whose_product_wraps_are_refused():
     for padding in (2**31, 2**32):
         with pytest.raises(RuntimeError):
             trt.nn.functional.fold(trt.ones(1, 1), (2, 2), 1, padding=padding)
+
+
+@pytest.mark.parametrize("which", ["first", "second"])
+def test_an_operand_that_a_warning_moves_is_noticed(which):
+    """The warning that out is resized runs the program's code: a product of memory that is no longer there ended the process."""
+    a, b, out = trt.ones(3, 3, device="meta"), trt.ones(3, 3, device="meta"), trt.ones(7, 3, device="meta")
+
+    def show(*args, **kwargs):
+        (a if which == "first" else b).data = trt.ones(3, 3)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = show
+        with pytest.raises(RuntimeError, match="mm: an operand was changed"):
+            trt.mm(a, b, out=out)
