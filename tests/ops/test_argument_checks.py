@@ -282,16 +282,17 @@ def test_windows_whose_product_wraps_are_refused():
             trt.nn.functional.fold(trt.ones(1, 1), (2, 2), 1, padding=padding)
 
 
-@pytest.mark.parametrize("which", ["first", "second"])
-def test_an_operand_that_a_warning_moves_is_noticed(which):
+@pytest.mark.parametrize("moved", [0, 1])
+@pytest.mark.parametrize(("name", "sizes"), [("mm", [(3, 3), (3, 3)]), ("bmm", [(2, 3, 3), (2, 3, 3)]), ("mv", [(3, 3), (3,)])])
+def test_an_operand_that_a_warning_moves_is_noticed(name, sizes, moved):
     """The warning that out is resized runs the program's code: a product of memory that is no longer there ended the process."""
-    a, b, out = trt.ones(3, 3, device="meta"), trt.ones(3, 3, device="meta"), trt.ones(7, 3, device="meta")
+    operands, out = [trt.ones(size, device="meta") for size in sizes], trt.ones(7, 3, device="meta")
 
     def show(*args, **kwargs):
-        (a if which == "first" else b).data = trt.ones(3, 3)
+        operands[moved].data = trt.ones(sizes[moved])
 
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.showwarning = show
-        with pytest.raises(RuntimeError, match="mm: an operand was changed"):
-            trt.mm(a, b, out=out)
+        with pytest.raises(RuntimeError, match=f"{name}: an operand was changed"):
+            getattr(trt, name)(*operands, out=out)
