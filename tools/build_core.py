@@ -1,5 +1,5 @@
 """Builds the compiled core: generate, Cython, gcc (loops once per instruction set, or with TENSORRT_LITE_NATIVE=1 for this machine's own
-alone), link. Used by setup.py.
+alone), link. Used by setup.py. TENSORRT_LITE_QUICK=1 is the native build with few optimisations.
 
 Every step is skipped when the text of its inputs and its flags are those of the last build, so a changed kernel costs
 one module. Results lie in <build>/; the extension modules go to <target>/tensorrt_lite/_C/.
@@ -130,6 +130,9 @@ class Builder:
         self.stamps: dict[str, str] = json.loads(self.stamps_path.read_text()) if self.stamps_path.exists() else {}
         # TENSORRT_LITE_NATIVE=1: loops for the instruction set that this machine would choose
         self.native = os.environ.get("TENSORRT_LITE_NATIVE", "") not in ("", "0")
+        # TENSORRT_LITE_QUICK=1: for correctness work. The native build's loops with few optimisations, modules with none.
+        self.quick = os.environ.get("TENSORRT_LITE_QUICK", "") not in ("", "0")
+        self.native = self.native or self.quick
         # TENSORRT_LITE_TRACEBACK=full keeps the core's own frames in tracebacks; nobody but its developers has the sources they point to
         self.tracebacks = self.debug or os.environ.get("TENSORRT_LITE_TRACEBACK", "") == "full"
         self.jobs = int(os.environ.get("TENSORRT_LITE_JOBS", "0")) or os.cpu_count() or 1
@@ -413,6 +416,8 @@ class Builder:
             flags = flags + self.sanitizer_flags(output)
         elif self.debug:
             flags = ["-O1" if f in ("-O2", "-O3", "-Os") else f for f in flags] + ["-g", "-fno-omit-frame-pointer", "-DTRT_DEBUG=1"]
+        elif self.quick:
+            flags = [*flags, "-O1" if output.stem.rpartition("_")[2] in ISA_FLAGS else "-O0"]
         command = [*self.compiler, *COMMON, *flags, *self.extra, "-c", str(source), "-o", str(output)]
         stamp = digest(self.included(source), [self.relative(a) for a in command])
         if self.stamps.get(str(output.name)) == stamp and output.exists():
