@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from tools import arrows
+from tools import arrows, contract
 from tools.codegen.schema import load
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -174,6 +174,7 @@ COUNTS = {
     "public functions without a docstring": without_docstring,
     "public functions without a row": without_row,
     "public functions without a signature": without_signature,
+    **contract.COUNTS,
 }
 
 
