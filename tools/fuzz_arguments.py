@@ -260,7 +260,7 @@ class Arguments:
                 elif kind == 4:
                     t.transpose_(0, -1)
                 elif kind == 5:
-                    t.data = t.data.expand(3, *t.shape) if draw.random() < 0.5 else t.data.to("meta")
+                    t.data = t.data.expand(3, *t.shape) if draw.random() < 0.5 else trt.ones(t.shape, dtype=t.dtype) if t.is_meta else t.data.to("meta")
                 else:
                     t.fill_(draw.choice([0, 1, 100, -1]))
         except Exception:

@@ -72,7 +72,7 @@ def change(trt: Any, draw: random.Random, t: Any, shape: tuple[int, ...]) -> Non
     """Give a tensor, which had `shape` once, another geometry, memory or values."""
     other = draw.choice([(1,), (2, 2), shape[::-1], (3, *shape), shape])
     with trt.no_grad():
-        match draw.randrange(8):
+        match draw.randrange(9):
             case 0:
                 t.data = trt.zeros(other, dtype=t.dtype)
             case 1 | 2:
@@ -87,6 +87,8 @@ def change(trt: Any, draw: random.Random, t: Any, shape: tuple[int, ...]) -> Non
                 t.transpose_(0, -1)
             case 7:
                 t.fill_(draw.choice([0, 1, 299, 2**40, -(2**40)]))
+            case 8:
+                t.data = trt.ones(shape, dtype=t.dtype, device="cpu" if t.is_meta else "meta")
 
 
 class Meddler:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -282,17 +283,39 @@ def test_windows_whose_product_wraps_are_refused():
             trt.nn.functional.fold(trt.ones(1, 1), (2, 2), 1, padding=padding)
 
 
-@pytest.mark.parametrize("moved", [0, 1])
-@pytest.mark.parametrize(("name", "sizes"), [("mm", [(3, 3), (3, 3)]), ("bmm", [(2, 3, 3), (2, 3, 3)]), ("mv", [(3, 3), (3,)])])
-def test_an_operand_that_a_warning_moves_is_noticed(name, sizes, moved):
-    """The warning that out is resized runs the program's code: a product of memory that is no longer there ended the process."""
-    operands, out = [trt.ones(size, device="meta") for size in sizes], trt.ones(7, 3, device="meta")
+TAKING_OUT = {
+    "mm": [(3, 4), (4, 5)],
+    "bmm": [(2, 3, 4), (2, 4, 5)],
+    "mv": [(3, 4), (4,)],
+    "addmm": [(3, 5), (3, 4), (4, 5)],
+    "cat": [(3, 4), (2, 4)],
+    "inner": [(3, 4), (2, 4)],
+    "linalg.solve": [(4, 4), (4, 2)],
+    "add": [(3, 4), (3, 4)],
+    "cumsum": [(3, 4)],
+    "amax": [(3, 4)],
+}
 
-    def show(*args, **kwargs):
-        operands[moved].data = trt.ones(sizes[moved])
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("always")
-        warnings.showwarning = show
-        with pytest.raises(RuntimeError, match=f"{name}: an operand was changed"):
-            getattr(trt, name)(*operands, out=out)
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+@pytest.mark.parametrize("name", TAKING_OUT)
+def test_the_warning_about_out_comes_when_the_result_is_written(name, device):
+    """It runs the program's code, which may move the operands: a kernel that went on with these ended the process."""
+    function = functools.reduce(getattr, name.split("."), trt)
+    for moved, _ in enumerate(TAKING_OUT[name]):
+        operands = [trt.randn(size).to(device) for size in TAKING_OUT[name]]
+        given = [operands] if name == "cat" else operands
+        dim = {"cumsum": [1], "amax": [1]}.get(name, [])
+        expected = function(*given, *dim)
+        out = trt.ones([7] * 3, device=device)
+
+        def show(*args, operand=operands[moved], **kwargs):
+            operand.data = trt.ones(1, device="meta" if device == "cpu" else "cpu")
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.showwarning = show
+            function(*given, *dim, out=out)
+        assert operands[moved].shape == (1,), "no warning came"
+        assert out.shape == expected.shape
+        assert device == "meta" or trt.equal(out, expected)

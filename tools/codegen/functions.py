@@ -240,9 +240,14 @@ def emit_operator(op: Operator, text: list[str], init: list[str], family: Family
     if not isinstance(kernel, dict):
         # made of other operators and of what the core does on every device
         kernels = {**kernels, "CUDA": kernels["CPU"]}
+    own = dict(kernels)
     if op.row.get("held", bool(op.backward) and not op.row.get("view")):
-        emit_held(op, kernels["CPU"], text)
+        emit_held(op, own["CPU"], text)
         kernels = {**kernels, "CPU": f"held_{op.name}"}
+    if "out" in op.variants and not op.row.get("composed"):
+        for i, function in enumerate(dict.fromkeys(own[key] for key in own if kernels[key] == own[key])):
+            emit_late(op, function, f"late{i or ''}_{op.name}", text)
+            kernels = {key: f"late{i or ''}_{op.name}" if used == function else used for key, used in kernels.items()}
     for key, function in kernels.items():
         init.append(f"register_kernel({op.identifier}, b\"{op.name}\", KEY_{key}, <void*><fn_{op.name}>{function})")
     boxed = ["PYTHON"] * (not op.row.get("composed")) + ["AUTOCAST"] * ("autocast" in op.row) + ["FORWARD_AD"] * bool(op.backward and not op.row.get("view")) + [key for key in ("CUSTOM", "CUDA") if key not in kernels] + ["STORAGE_ONLY"] * (not op.row.get("view") and not op.row.get("moves") and op.row.get("stored") != "own")
@@ -281,13 +286,25 @@ def emit_held(op: Operator, kernel: str, text: list[str]) -> None:
     text.append(f"    return {kernel}({call})\n")
     if "out" in op.variants:
         same = [f"{a.name} is out" if single else f"is_listed(out, {a.name})" for a in tensors] + [f"is_listed({a.name}, out)" for a in lists if single]
-        text.append(f"cdef {result} out_{op.name}({parameters(op)}):\n    cdef LateWarnings late\n    cdef {result} r\n    begin_late_warnings(&late)\n    try:")
-        text.append(f"        r = large_{op.name}({call}) if {' or '.join([large, *same])} else {kernel}({call})")
-        text.append("    except:\n        drop_late_warnings(&late)\n        raise\n    end_late_warnings(&late)\n    return r\n")
+        emit_out(op, f"out_{op.name}", f"large_{op.name}({call}) if {' or '.join([large, *same])} else {kernel}({call})", text)
     text.append(f"cdef {result} held_{op.name}({parameters(op)}):")
     if "out" in op.variants:
         text.append(f"    if mode == OUT:\n        return out_{op.name}({call})")
     text.append(f"    if {large}:\n        return large_{op.name}({call})\n    return {kernel}({call})\n")
+
+
+def emit_out(op: Operator, name: str, call: str, text: list[str]) -> None:
+    """A kernel that writes to `out`. The warning that it was resized runs Python, which may change the operands: it is given at the end."""
+    result = return_type(op)
+    text.append(f"cdef {result} {name}({parameters(op)}):\n    cdef LateWarnings late\n    cdef {result} r\n    begin_late_warnings(&late)\n    try:")
+    text.append(f"        r = {call}\n    except:\n        drop_late_warnings(&late)\n        raise\n    end_late_warnings(&late)\n    return r\n")
+
+
+def emit_late(op: Operator, kernel: str, name: str, text: list[str]) -> None:
+    """A kernel whose operands are not held, with the warning about `out` at its end."""
+    call = call_arguments(op)
+    emit_out(op, f"out_{name}", f"{kernel}({call})", text)
+    text.append(f"cdef {return_type(op)} {name}({parameters(op)}):\n    return out_{name}({call}) if mode == OUT else {kernel}({call})\n")
 
 
 def emit_forward(op: Operator, text: list[str], init: list[str]) -> None:
