@@ -6,7 +6,7 @@ from __future__ import annotations
 def show() -> str:
     """Compiler, instruction sets, libraries and threads as text."""
     from tensorrt_lite import __version__
-    from tensorrt_lite._config import _build_info
+    from tensorrt_lite._functions.settings import _build_info
 
     record = _build_info()
     lines = [f"tensorrt_lite {__version__} built with:", f"  - {record['compiler']}", f"  - instruction sets {', '.join(record['instruction_sets'])}"]
@@ -17,7 +17,7 @@ def show() -> str:
 
 def parallel_info() -> str:
     """The OpenMP runtime and its threads as text."""
-    from tensorrt_lite._config import _build_info
+    from tensorrt_lite._functions.settings import _build_info
 
     record = _build_info()
     return f"OpenMP: {record['openmp_runtime']}\nthreads: {record['openmp_threads']}\n"

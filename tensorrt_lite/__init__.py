@@ -17,14 +17,15 @@ import sys as _sys
 _collecting = _gc.isenabled()
 _gc.disable()
 try:
-    from tensorrt_lite import _companions, _ops, _public
+    from tensorrt_lite import _ops, _public
+    from tensorrt_lite._interop import companions as _companions
     from tensorrt_lite.tensor import _TYPE_NAMES as _type_names
     from tensorrt_lite.tensor import Parameter as _Parameter
     from tensorrt_lite.tensor import Tensor, UntypedStorage
 
     globals().update(_public.functions(_ops.FUNCTIONS, "tensorrt_lite"))
 except ImportError as _error:
-    from tensorrt_lite._missing import unbuilt
+    from tensorrt_lite._names.missing import unbuilt
 
     raise unbuilt(_error) from None
 finally:
@@ -94,7 +95,7 @@ _LAZY_NAMES = {
         "get_num_interop_threads", "set_num_interop_threads", "use_deterministic_algorithms", "are_deterministic_algorithms_enabled",
         "is_deterministic_algorithms_warn_only_enabled", "get_deterministic_debug_mode", "set_deterministic_debug_mode", "get_float32_matmul_precision",
         "set_float32_matmul_precision", "_build_info",
-    ), "_config"),
+    ), "_functions.settings"),
     "autocast": "amp", "GradScaler": "amp",
     **dict.fromkeys((
         "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache", "get_autocast_cpu_dtype", "get_autocast_dtype",
@@ -104,28 +105,28 @@ _LAZY_NAMES = {
         "set_autocast_ipu_dtype", "set_autocast_ipu_enabled", "set_autocast_xla_dtype", "set_autocast_xla_enabled",
     ), "amp._state"),
     "DisableTorchFunction": "_C.core.overrides", "DisableTorchFunctionSubclass": "_C.core.overrides",
-    "result_type": "_queries", "can_cast": "_queries", "affine_grid_generator": "nn._functional.vision",
+    "result_type": "_functions.promotion", "can_cast": "_functions.promotion", "affine_grid_generator": "nn._functional.vision",
     "cosine_similarity": "nn.functional", "pairwise_distance": "nn.functional", "embedding": "_ops",
-    "finfo": "_info", "iinfo": "_info", "from_dlpack": "_dlpack", "to_dlpack": "_dlpack", "ops": "library",
-    "TypedStorage": "_typed_storage", "Stream": "backend.streams", "Event": "backend.streams", "get_device_module": "backend.privateuse1",
+    "finfo": "_functions.dtype_limits", "iinfo": "_functions.dtype_limits", "from_dlpack": "_interop.dlpack", "to_dlpack": "_interop.dlpack", "ops": "library",
+    "TypedStorage": "_legacy.typed_storage", "Stream": "backend.streams", "Event": "backend.streams", "get_device_module": "backend.privateuse1",
     "_register_device_module": "backend.privateuse1",
     "vmap": "_transforms.mapping",
-    **dict.fromkeys(("eig", "lstsq", "matrix_rank", "solve", "symeig"), "_removed"),
+    **dict.fromkeys(("eig", "lstsq", "matrix_rank", "solve", "symeig"), "_legacy.removed"),
     **dict.fromkeys((
         "SymBool", "SymFloat", "SymInt", "sym_constrain_range", "sym_constrain_range_for_size", "sym_float", "sym_fresh_size", "sym_int", "sym_ite", "sym_max",
         "sym_min", "sym_not", "sym_sqrt", "sym_sum",
-    ), "_symbolic"),
+    ), "_functions.symbolic"),
     **dict.fromkeys((
         "_check", "_check_index", "_check_is_size", "_check_not_implemented", "_check_tensor_all", "_check_tensor_all_with", "_check_type", "_check_value", "_check_with",
-    ), "_checks"),
-    "cond": "_control_flow", "while_loop": "_control_flow", "Future": "futures", "thread_safe_generator": "random",
+    ), "_functions.checks"),
+    "cond": "_functions.control_flow", "while_loop": "_functions.control_flow", "Future": "futures", "thread_safe_generator": "random",
     **dict.fromkeys((
         "AcceleratorError", "FatalError", "JITException", "OutOfMemoryError", "Tag", "classproperty", "compiled_with_cxx11_abi", "from_file", "get_file_path",
         "has_lapack", "has_mkl", "has_openmp", "has_spectral", "init_num_threads", "is_vulkan_available", "is_warn_always_enabled", "legacy_contiguous_format",
         "set_warn_always",
-    ), "_facts"),
+    ), "_functions.package_facts"),
     "is_anomaly_enabled": "autograd.anomaly_mode", "is_anomaly_check_nan_enabled": "autograd.anomaly_mode", "set_anomaly_enabled": "autograd.anomaly_mode",
-    "set_default_tensor_type": "_typed_tensors", "set_flush_denormal": "_C.core.parallel",
+    "set_default_tensor_type": "_legacy.typed_tensors", "set_flush_denormal": "_C.core.parallel",
 }  # fmt: skip
 _ASKING = {"result_type", "can_cast", "embedding", "affine_grid_generator", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum"}  # of them, those that ask overrides
 # Methods that are functions of the package, too.
@@ -153,11 +154,11 @@ def __getattr__(name: str):
     elif name in _METHODS:
         value = _public.function(Tensor.__dict__[name].impl, name, "tensorrt_lite")
     elif name in _TYPED:
-        from tensorrt_lite._typed_tensors import typed_class
+        from tensorrt_lite._legacy.typed_tensors import typed_class
 
         value = typed_class(name)
     elif name in _STORAGES:
-        from tensorrt_lite._typed_storage import legacy_class
+        from tensorrt_lite._legacy.typed_storage import legacy_class
 
         value = legacy_class(name)
     elif name == "_storage_classes":
@@ -167,7 +168,7 @@ def __getattr__(name: str):
     elif name in _ABSENT:
         value = import_module(f"tensorrt_lite.compat.modules.{name}")
     else:
-        from tensorrt_lite._missing import error
+        from tensorrt_lite._names.missing import error
 
         raise error("", name)
     globals()[name] = value
@@ -183,7 +184,7 @@ class _MissingModules:
     @staticmethod
     def find_spec(fullname: str, *details: object) -> None:
         if fullname.startswith("tensorrt_lite."):
-            from tensorrt_lite._missing import refuse_import
+            from tensorrt_lite._names.missing import refuse_import
 
             refuse_import(fullname)
 
@@ -193,7 +194,7 @@ _companions.install()
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names import public
+    from tensorrt_lite._names.listing import public
 
     return public(globals(), [*_LAZY, *_LAZY_NAMES, *_METHODS, *_TYPED, *_STORAGES, "Storage"])
 

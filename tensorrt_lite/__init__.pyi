@@ -78,10 +78,10 @@ from tensorrt_lite.nn.functional import cosine_similarity as cosine_similarity
 from tensorrt_lite.nn.functional import embedding as embedding
 from tensorrt_lite.nn.functional import pairwise_distance as pairwise_distance
 from tensorrt_lite.tensor import Tensor as Tensor
-from tensorrt_lite._control_flow import cond as cond, while_loop as while_loop
-from tensorrt_lite._facts import Tag as Tag, classproperty as classproperty
-from tensorrt_lite._removed import eig as eig, lstsq as lstsq, matrix_rank as matrix_rank, solve as solve, symeig as symeig
-from tensorrt_lite._symbolic import (
+from tensorrt_lite._functions.control_flow import cond as cond, while_loop as while_loop
+from tensorrt_lite._functions.package_facts import Tag as Tag, classproperty as classproperty
+from tensorrt_lite._legacy.removed import eig as eig, lstsq as lstsq, matrix_rank as matrix_rank, solve as solve, symeig as symeig
+from tensorrt_lite._functions.symbolic import (
     SymBool as SymBool,
     SymFloat as SymFloat,
     SymInt as SymInt,

@@ -37,7 +37,7 @@ def main(argv: list[str] | None = None) -> int:
 
         return info(rest)
     if command == "doctor":
-        from ._doctor import main as doctor
+        from tensorrt_lite._commands.doctor import main as doctor
 
         return doctor(rest)
     if command == "bench":
@@ -45,7 +45,7 @@ def main(argv: list[str] | None = None) -> int:
 
         return bench(rest)
     if command == "missing":
-        from ._gaps import main as missing
+        from tensorrt_lite._names.gaps import main as missing
 
         return missing(rest)
     if command == "run":

@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 import tensorrt_lite as trt
-import tensorrt_lite._schema as _schema
+import tensorrt_lite._declared.schema as _schema
 from tensorrt_lite import library
 from tensorrt_lite._C.core import extension as _core
 

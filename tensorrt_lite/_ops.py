@@ -14,7 +14,7 @@ from tensorrt_lite._C import FACTORIES, FAMILIES
 from tensorrt_lite._C.autograd.node import namespace
 from tensorrt_lite._C.ops import support as _support
 from tensorrt_lite._C.ops.entry import Entry
-from tensorrt_lite._compositions import FAMILIES as COMPOSED
+from tensorrt_lite._compositions import MODULES as COMPOSED
 
 FUNCTIONS: dict = {}
 METHODS: dict = {}
@@ -33,7 +33,7 @@ def exports(module: str, contents: dict) -> dict:
 
 def _collect() -> None:
     space = globals()
-    for family in (*(f"_C.ops.{f}" for f in FAMILIES), *(f"_compositions.{f}" for f in COMPOSED), "_linear_algebra", "_spectral"):
+    for family in (*(f"_C.ops.{f}" for f in FAMILIES), *(f"_compositions.{f}" for f in COMPOSED)):
         module = import_module(f"tensorrt_lite.{family}")
         contents = vars(module)
         for name, flags in exports(family, contents).items():

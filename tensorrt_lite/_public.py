@@ -46,14 +46,14 @@ _POWER = {"other": "base"}  # of __rpow__, which is no row's
 
 def signature_of(function: PublicFunction) -> Any:
     """What `inspect.signature` answers; the module that knows is imported by the first question."""
-    from tensorrt_lite._signatures import signature_of
+    from tensorrt_lite._declared.signatures import signature_of
 
     return signature_of(function)
 
 
 def documentation_of(function: PublicFunction) -> str | None:
     """What `__doc__` answers: the row's text, or that of the body."""
-    from tensorrt_lite._declarations import documentation_of
+    from tensorrt_lite._declared.declarations import documentation_of
 
     return documentation_of(function)
 

@@ -84,12 +84,12 @@ set_device_idx = set_device_index
 
 
 def __getattr__(name: str) -> Any:
-    from tensorrt_lite._missing import error
+    from tensorrt_lite._names.missing import error
 
     raise error("accelerator", name)
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names import public
+    from tensorrt_lite._names.listing import public
 
     return public(globals())

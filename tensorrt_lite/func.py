@@ -130,7 +130,7 @@ def replace_all_batch_norm_modules_(root: Module) -> Module:
 
 
 def __getattr__(name: str) -> Any:
-    from tensorrt_lite._missing import error
+    from tensorrt_lite._names.missing import error
 
     raise error("func", name)
 
@@ -139,6 +139,6 @@ globals()["__getattr__"] = _LookUp(__getattr__)
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names import public
+    from tensorrt_lite._names.listing import public
 
     return public(globals())

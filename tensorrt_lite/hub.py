@@ -135,6 +135,6 @@ def load_state_dict_from_url(url: str, model_dir: str | None = None, map_locatio
 
 
 def __dir__() -> Any:
-    from tensorrt_lite._names import public
+    from tensorrt_lite._names.listing import public
 
     return public(globals())

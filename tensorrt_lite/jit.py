@@ -52,12 +52,12 @@ def annotate(the_type: Any, the_value: Any) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    from tensorrt_lite._missing import error
+    from tensorrt_lite._names.missing import error
 
     raise error("jit", name)
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names import public
+    from tensorrt_lite._names.listing import public
 
     return public(globals())

@@ -22,11 +22,11 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, overload
 
 import tensorrt_lite as trt
-import tensorrt_lite._schema as _schema
+import tensorrt_lite._declared.schema as _schema
 from tensorrt_lite._C.core import dispatch as _dispatch
 from tensorrt_lite._C.core import python_key as _python_key
-from tensorrt_lite._names import alias_in_force
-from tensorrt_lite._schema import Schema
+from tensorrt_lite._names.listing import alias_in_force
+from tensorrt_lite._declared.schema import Schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -406,7 +406,7 @@ class _Namespace:
 
     def __getattr__(self, name: str) -> Any:
         if self.__name__ == "aten" and not name.startswith("__"):
-            import tensorrt_lite._aten as _aten
+            import tensorrt_lite._declared.aten as _aten
 
             found = _aten.packet(name)
             if found is not None:
@@ -550,7 +550,7 @@ def _row_named(qualname: Any) -> Any:
         return qualname
     if not isinstance(qualname, str) or not qualname.startswith("aten::"):
         return None
-    import tensorrt_lite._aten as _aten
+    import tensorrt_lite._declared.aten as _aten
 
     _, name, overload = _split_name(qualname)
     packet = _aten.packet(name)
@@ -842,12 +842,12 @@ def opcheck(
     """
     if (rtol is None) != (atol is None):
         raise ValueError("opcheck(op, ...): if you specify one of rtol/atol, you must specify both")
-    from tensorrt_lite._opcheck import check
+    from tensorrt_lite._declared.opcheck import check
 
     return check(_find(op), args, kwargs or {}, test_utils, raise_exception, {"rtol": rtol, "atol": atol})
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names import public
+    from tensorrt_lite._names.listing import public
 
     return public(globals())

@@ -13,12 +13,12 @@ def is_in_onnx_export() -> bool:
 
 
 def __getattr__(name: str) -> Any:
-    from tensorrt_lite._missing import error
+    from tensorrt_lite._names.missing import error
 
     raise error("onnx", name)
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names import public
+    from tensorrt_lite._names.listing import public
 
     return public(globals())

@@ -28,7 +28,7 @@ from typing import Any, TypeVar
 import tensorrt_lite as trt
 from tensorrt_lite._C.core import overrides as _core
 from tensorrt_lite._C.core.overrides import PublicFunction, PublicProperty
-from tensorrt_lite._names import public_name
+from tensorrt_lite._names.listing import public_name
 
 __all__ = [
     "get_ignored_functions",

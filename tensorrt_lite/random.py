@@ -211,6 +211,6 @@ def fork_rng(devices: Any = None, enabled: bool = True, device_type: str = "cuda
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names import public
+    from tensorrt_lite._names.listing import public
 
     return public(globals())

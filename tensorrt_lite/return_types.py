@@ -7,7 +7,7 @@ import functools
 import re
 from typing import Any
 
-import tensorrt_lite._declarations as _declarations
+import tensorrt_lite._declared.declarations as _declarations
 from tensorrt_lite._C.core.return_types import result_type
 
 _NAMED = re.compile(r"-> \(([^ ,]+ \w+(?:, [^ ,]+ \w+)+)\)$")

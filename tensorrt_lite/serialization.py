@@ -431,7 +431,7 @@ def load(
 
 def _forced(weights_only: bool | None) -> bool | None:
     """What PyTorch's environment variables make of the argument while this package answers to `import torch`; elsewhere they say nothing."""
-    from tensorrt_lite._names import alias_in_force
+    from tensorrt_lite._names.listing import alias_in_force
 
     if not alias_in_force():
         return weights_only
@@ -459,12 +459,12 @@ def get_unsafe_globals_in_checkpoint(f: FileLike) -> list[str]:
 
 
 def __getattr__(name: str) -> object:
-    from tensorrt_lite._missing import error
+    from tensorrt_lite._names.missing import error
 
     raise error("serialization", name)
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names import public
+    from tensorrt_lite._names.listing import public
 
     return public(globals())

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sys
 
-from tensorrt_lite import _C, _older_methods, _ops, _public
+from tensorrt_lite import _C, _ops, _public
+from tensorrt_lite._legacy import tensor_methods as _older_methods
 from tensorrt_lite._C.autograd import attributes as _attributes
 from tensorrt_lite._C.core import args as _args
 from tensorrt_lite._C.core import dlpack as _dlpack_core
@@ -40,14 +41,14 @@ def _load_autograd() -> None:
 
 def _read_dlpack(array):
     """A tensor over the memory of an object with ``__dlpack__``."""
-    from tensorrt_lite._dlpack import from_dlpack
+    from tensorrt_lite._interop.dlpack import from_dlpack
 
     return from_dlpack(array)
 
 
 def _current_stream(device: int) -> int:
     """The address of a CUDA device's current stream."""
-    from tensorrt_lite._dlpack import current_stream
+    from tensorrt_lite._interop.dlpack import current_stream
 
     return current_stream(device)
 
@@ -139,9 +140,9 @@ def _is_of_pytorch(function) -> bool:
 
 
 def _construct(*args):
-    """_typed_tensors.construct, which takes this name's place when it is first called."""
+    """typed_tensors.construct, which takes this name's place when it is first called."""
     global _construct
-    from tensorrt_lite._typed_tensors import construct as _construct
+    from tensorrt_lite._legacy.typed_tensors import construct as _construct
 
     return _construct(*args)
 
@@ -249,12 +250,12 @@ class Tensor(TensorBase):
         return pyarrow.array(self.numpy(), type=type)
 
     def _repr_html_(self) -> str:
-        from tensorrt_lite._rich_display import tensor_html
+        from tensorrt_lite._interop.rich_display import tensor_html
 
         return tensor_html(self)
 
     def _repr_pretty_(self, printer, cycle) -> None:
-        from tensorrt_lite._rich_display import tensor_pretty
+        from tensorrt_lite._interop.rich_display import tensor_pretty
 
         tensor_pretty(self, printer, cycle)
 
@@ -413,13 +414,13 @@ class Tensor(TensorBase):
 
     def type(self, dtype=None, non_blocking=False):
         """The type's name, or a copy converted to a dtype, a class such as `LongTensor`, or its name, 'torch.LongTensor'."""
-        import tensorrt_lite._typed_tensors as _typed_tensors
+        import tensorrt_lite._legacy.typed_tensors as _typed_tensors
 
         return _typed_tensors.type_string(self) if dtype is None else _typed_tensors.converted(self, dtype, non_blocking)
 
     def storage(self):
         """The storage as elements of the tensor's dtype (deprecated: use untyped_storage)."""
-        from tensorrt_lite._typed_storage import TypedStorage, warn_once
+        from tensorrt_lite._legacy.typed_storage import TypedStorage, warn_once
 
         warn_once(2)
         return TypedStorage._of(self.untyped_storage(), self.dtype)
@@ -509,12 +510,12 @@ class Tensor(TensorBase):
     __dlpack_c_exchange_api__ = _dlpack_core.exchange_api()
 
     def __dlpack__(self, *, stream=-1, max_version=None, dl_device=None, copy=None):
-        from tensorrt_lite._dlpack import export
+        from tensorrt_lite._interop.dlpack import export
 
         return export(self, stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        from tensorrt_lite._dlpack import device_of
+        from tensorrt_lite._interop.dlpack import device_of
 
         return device_of(self)
 
@@ -609,13 +610,13 @@ def _convert(result, cls):
 
 
 def _packet_of(operator):
-    import tensorrt_lite._aten as _aten  # what modes alone ask for
+    import tensorrt_lite._declared.aten as _aten  # what modes alone ask for
 
     return _aten.packet_of(operator)
 
 
 def _schema_of(operator):
-    import tensorrt_lite._aten as _aten
+    import tensorrt_lite._declared.aten as _aten
 
     return _aten.schema_of(operator)
 

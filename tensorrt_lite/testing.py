@@ -514,6 +514,6 @@ def _fill_uniform(tensor: Tensor, low: float, high: float) -> None:
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names import public
+    from tensorrt_lite._names.listing import public
 
     return public(globals())

@@ -7,7 +7,8 @@ import re
 import pytest
 
 import tensorrt_lite as trt
-from tensorrt_lite import _gaps, _missing
+from tensorrt_lite._names import gaps as _gaps
+from tensorrt_lite._names import missing as _missing
 from tensorrt_lite.__main__ import main
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import tensorrt_lite as trt
-from tensorrt_lite import _declarations as declarations
+from tensorrt_lite._declared import declarations as declarations
 from tensorrt_lite._C.core.overrides import BY_NAME, PublicFunction
-from tensorrt_lite._declarations import find
+from tensorrt_lite._declared.declarations import find
 from tools import census
 from tools.codegen.schema import load
 from tools.codegen.stubs import documentation
@@ -100,7 +100,7 @@ def test_compositions_are_public_as_their_rows_say() -> None:
 def test_composed_rows_have_a_body() -> None:
     bodies = {row.name: row.body for row in COMPOSED}
     assert [name for name, body in bodies.items() if not body.startswith("tensorrt_lite.")] == []
-    assert bodies["hstack"] == "tensorrt_lite._compositions.joining.hstack" and bodies["linalg_cond"] == "tensorrt_lite._linear_algebra.linalg_cond"
+    assert bodies["hstack"] == "tensorrt_lite._compositions.joining.hstack" and bodies["linalg_cond"] == "tensorrt_lite._compositions.linear_algebra.linalg_cond"
 
 
 def test_docstrings_say_something() -> None:

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from tensorrt_lite import _doctor, info
+from tensorrt_lite import info
+from tensorrt_lite._commands import doctor as _doctor
 from tensorrt_lite.__main__ import main as command
 
 

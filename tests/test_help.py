@@ -15,9 +15,9 @@ import pytest
 import tensorrt_lite as trt
 import tensorrt_lite.optim.lr_scheduler
 import tensorrt_lite.utils.data
-from tensorrt_lite import _help
+from tensorrt_lite._declared import help as _help
 from tensorrt_lite._C.core.overrides import PublicFunction
-from tensorrt_lite._declarations import find, path_of
+from tensorrt_lite._declared.declarations import find, path_of
 from tools import census
 
 GONE = {name for why in census.NO_ROW if "they raise" in why for name in census.NO_ROW[why].split()}

@@ -34,7 +34,7 @@ def scale(x: trt.Tensor, factor: float = 2.0, *, bias: Optional[trt.Tensor] = No
 )
 def test_schema_text(text: str) -> None:
     """What is read is written again, and understood the same way."""
-    from tensorrt_lite._schema import parse
+    from tensorrt_lite._declared.schema import parse
 
     assert str(parse(text)) == text
 

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 import pytest
 
 import tensorrt_lite as trt
-from tensorrt_lite import _missing
+from tensorrt_lite._names import missing as _missing
 
 NAMES = [(module, name) for module, names in _missing._NAMES.items() for name in names.split()]
 

@@ -127,7 +127,7 @@ def without_docstring() -> list[str]:
 
 def without_row() -> list[str]:
     """Public functions and methods that no row declares, but for those that need none."""
-    from tensorrt_lite._declarations import find
+    from tensorrt_lite._declared.declarations import find
 
     excused = {name for names in NO_ROW.values() for name in names.split()}
     return [name for name in public_functions() if find(name) is None and name not in excused]

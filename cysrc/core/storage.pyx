@@ -42,7 +42,7 @@ cdef object conversions():
     global _conversions
     if _conversions is None:
         from importlib import import_module
-        _conversions = import_module("tensorrt_lite._storage_conversions")
+        _conversions = import_module("tensorrt_lite._legacy.storage_conversions")
     return _conversions
 
 

@@ -12,7 +12,7 @@ import pickle
 from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
 
-from tensorrt_lite._typed_storage import TypedStorage
+from tensorrt_lite._legacy.typed_storage import TypedStorage
 
 from .unpickler import Builder, Storage
 

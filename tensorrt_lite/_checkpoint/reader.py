@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 import tensorrt_lite as trt
 from tensorrt_lite._C.core.hints import hinted
 from tensorrt_lite._C.core.storage import exported
-from tensorrt_lite._names import own_module
+from tensorrt_lite._names.listing import own_module
 
 from .archive import ArchiveReader, damaged, read_exactly
 from .budget import Budget

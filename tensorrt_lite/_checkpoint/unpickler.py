@@ -91,7 +91,7 @@ class Storage:
         if self.dtype.itemsize == 1 and not typed:
             return self.untyped
         if self.typed is None:
-            from tensorrt_lite._typed_storage import TypedStorage
+            from tensorrt_lite._legacy.typed_storage import TypedStorage
 
             self.typed = TypedStorage._of(self.untyped, self.dtype)
         return self.typed

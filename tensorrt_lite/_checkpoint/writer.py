@@ -20,7 +20,7 @@ import tensorrt_lite as trt
 
 from tensorrt_lite._C.autograd.hooks import RemovableHandle
 from tensorrt_lite._C.core.storage import exported
-from tensorrt_lite._names import alias_in_force, own_module
+from tensorrt_lite._names.listing import alias_in_force, own_module
 from tensorrt_lite.tensor import Parameter, Tensor, _state_of
 
 from .archive import ALIGNMENT, ArchiveWriter, is_plain_file, write_whole

@@ -8,7 +8,7 @@ from tensorrt_lite._C.autograd.attributes import data
 from tensorrt_lite._C.core import sparse as _core
 from tensorrt_lite._C.core.device import contiguous_format
 from tensorrt_lite._C.core.dispatch import is_grad_enabled
-from tensorrt_lite._queries import result_type
+from tensorrt_lite._functions.promotion import result_type
 from tensorrt_lite._sparse.parts import (
     COO,
     LAYOUTS,

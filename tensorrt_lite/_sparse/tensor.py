@@ -153,7 +153,7 @@ class SparseTensor(Tensor):
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
         if dtype is not None:
-            from tensorrt_lite._typed_tensors import converted
+            from tensorrt_lite._legacy.typed_tensors import converted
 
             return converted(self, dtype, non_blocking)
         dense = self.new_empty_dense().type()

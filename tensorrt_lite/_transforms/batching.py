@@ -187,7 +187,7 @@ def run_rule(level: Any, name: str, place: int, arguments: tuple[Any, ...], targ
 @cache
 def _derived(name: str) -> Callable[[Call], Any] | None:
     """The rule that an operator's row tells: by `batch`, or because it is a structured one that reduces or scans `self` along `dim`."""
-    import tensorrt_lite._declarations as _declarations
+    import tensorrt_lite._declared.declarations as _declarations
     from tensorrt_lite._transforms.rules_dims import by_dims, by_leading
     from tensorrt_lite._transforms.rules_layers import by_images
     from tensorrt_lite._transforms.rules_products import by_matrices

@@ -53,7 +53,7 @@ def __getattr__(name: str) -> Any:
     elif name in _LAZY:
         value = import_module(f"tensorrt_lite.autograd.{name}")
     else:
-        from tensorrt_lite._missing import error
+        from tensorrt_lite._names.missing import error
 
         raise error("autograd", name)
     globals()[name] = value
@@ -64,7 +64,7 @@ globals()["__getattr__"] = _LookUp(__getattr__)
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names import public
+    from tensorrt_lite._names.listing import public
 
     return public(globals(), [*_LAZY, *_LAZY_NAMES])
 

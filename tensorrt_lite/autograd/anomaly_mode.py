@@ -106,7 +106,7 @@ def print_forward_trace(node) -> None:
 
 def _from_program(trace: list[str]) -> list[str]:
     """The formatted entries of a stack from the program's first frame on, where a command of this package runs the program."""
-    runner = sys.modules.get("tensorrt_lite._run_program")
+    runner = sys.modules.get("tensorrt_lite._commands.run_program")
     if runner is None:
         return trace
     first = max((i for i, entry in enumerate(trace) if entry.startswith(f'  File "{runner.__file__}"')), default=-1) + 1

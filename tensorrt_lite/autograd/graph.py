@@ -282,6 +282,6 @@ def _written_by(func: Any, args: Any, kwargs: Any) -> list[Tensor]:
 
 
 def __getattr__(name: str) -> object:
-    from tensorrt_lite._missing import error
+    from tensorrt_lite._names.missing import error
 
     raise error("autograd.graph", name)

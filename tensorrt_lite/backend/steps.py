@@ -30,7 +30,7 @@ def is_pointwise(operator: str) -> bool:
 
 @functools.cache
 def _pointwise() -> frozenset[str]:
-    import tensorrt_lite._declarations as _declarations
+    import tensorrt_lite._declared.declarations as _declarations
 
     rows = {name for name in _declarations.names() if _declarations.of(name).kind == "pointwise"}
     fused = {name for name in _dispatch.operator_kernels() if (found := re.match(r"(\w+)_backward_\w+$", name)) and found[1] in rows}

@@ -66,12 +66,12 @@ from tensorrt_lite.backends import cuda, cudnn, mha, mkldnn  # noqa: E402
 
 
 def __getattr__(name: str) -> object:
-    from tensorrt_lite._missing import error
+    from tensorrt_lite._names.missing import error
 
     raise error("backends", name)
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names import public
+    from tensorrt_lite._names.listing import public
 
     return public(globals())

@@ -71,7 +71,7 @@ class _Matmul:
     def fp32_precision(self, value: str) -> None:
         _check_precision(value)
         self._values["fp32_precision"] = value
-        import tensorrt_lite._config as _config
+        import tensorrt_lite._functions.settings as _config
 
         if (self.fp32_precision == "tf32") != (_config._precision != "highest"):
             _config._precision = "high" if self.fp32_precision == "tf32" else "highest"

@@ -148,7 +148,7 @@ def main(arguments: list[str]) -> int:
         if not arguments:
             print(_USAGE, end="", file=sys.stderr)
             return 2
-    from tensorrt_lite._run_program import run_program
+    from tensorrt_lite._commands.run_program import run_program
     from tensorrt_lite.compat import install
 
     install()

@@ -127,6 +127,6 @@ def __getattr__(name: str) -> Any:
         from importlib import import_module
 
         return import_module("tensorrt_lite.cpu.amp")
-    from tensorrt_lite._missing import error
+    from tensorrt_lite._names.missing import error
 
     raise error("cpu", name)

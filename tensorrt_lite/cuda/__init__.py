@@ -55,10 +55,10 @@ def __getattr__(name: str) -> Any:
         value = getattr(import_module(f"tensorrt_lite.cuda.{_LAZY[name]}"), name)
     elif name in _SUBMODULES:
         return import_module(f"tensorrt_lite.cuda.{name}")
-    elif name.endswith("Tensor") and name in import_module("tensorrt_lite._typed_tensors").NAMES:
-        value = import_module("tensorrt_lite._typed_tensors").typed_class(name, cuda=True)
+    elif name.endswith("Tensor") and name in import_module("tensorrt_lite._legacy.typed_tensors").NAMES:
+        value = import_module("tensorrt_lite._legacy.typed_tensors").typed_class(name, cuda=True)
     else:
-        from tensorrt_lite._missing import error
+        from tensorrt_lite._names.missing import error
 
         raise error("cuda", name)
     globals()[name] = value
@@ -69,8 +69,8 @@ globals()["__getattr__"] = _LookUp(__getattr__)
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names import public
-    from tensorrt_lite._typed_tensors import NAMES
+    from tensorrt_lite._names.listing import public
+    from tensorrt_lite._legacy.typed_tensors import NAMES
 
     return public(globals(), [*_LAZY, *_SUBMODULES, *NAMES])
 

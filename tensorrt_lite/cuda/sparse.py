@@ -6,7 +6,7 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    from tensorrt_lite._typed_tensors import SPARSE_NAMES, typed_class
+    from tensorrt_lite._legacy.typed_tensors import SPARSE_NAMES, typed_class
 
     if name not in SPARSE_NAMES:
         raise AttributeError(f"module 'torch.cuda.sparse' has no attribute '{name}'")
@@ -15,6 +15,6 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._typed_tensors import SPARSE_NAMES
+    from tensorrt_lite._legacy.typed_tensors import SPARSE_NAMES
 
     return sorted({*globals(), *SPARSE_NAMES})

@@ -5,7 +5,7 @@
 tensor([1.0000, 0.5000])
 """
 
-# Compiled operators are declared in cysrc/ops/linalg/linalg.yaml, compositions are in `tensorrt_lite._linear_algebra`.
+# Compiled operators are declared in cysrc/ops/linalg/linalg.yaml, compositions are in `tensorrt_lite._compositions.linear_algebra`.
 
 from __future__ import annotations
 
@@ -25,6 +25,6 @@ __all__ = ["LinAlgError", "matmul", "matrix_power", *_NAMES]
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names import public
+    from tensorrt_lite._names.listing import public
 
     return public(globals())

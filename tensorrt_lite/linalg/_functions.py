@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorrt_lite import _linear_algebra, _ops
+from tensorrt_lite import _ops
+from tensorrt_lite._compositions import linear_algebra as _linear_algebra
 from tensorrt_lite._C.ops.linalg import derivatives as _derivatives
 from tensorrt_lite.autograd import Function
 

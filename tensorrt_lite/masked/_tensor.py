@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 import tensorrt_lite as trt
-from tensorrt_lite._composite_tensor import _SYMBOLS, CompositeTensor, dense_part, name_of, writes_in_place
+from tensorrt_lite._subclasses.composite_tensor import _SYMBOLS, CompositeTensor, dense_part, name_of, writes_in_place
 
 _DTYPES = {"float16", "float32", "float64", "bool", "int8", "int16", "int32", "int64"}
 LAYOUTS = (trt.strided, trt.sparse_coo, trt.sparse_csr)
@@ -380,7 +380,7 @@ def _unsupported(func: Any, args: Any, kwargs: Any) -> Any:
 @cache
 def pointwise_names() -> frozenset[str]:
     """The names of all pointwise operators, their aliases, forms in place and symbols."""
-    import tensorrt_lite._declarations as _declarations
+    import tensorrt_lite._declared.declarations as _declarations
 
     names: set[str] = set()
     for name in _declarations.names():

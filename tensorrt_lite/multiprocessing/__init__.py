@@ -72,6 +72,6 @@ def _get_thread_name() -> str:
 
 
 def __getattr__(name: str) -> object:
-    from tensorrt_lite._missing import error
+    from tensorrt_lite._names.missing import error
 
     raise error("multiprocessing", name)

@@ -16,7 +16,7 @@ from typing import Any
 import tensorrt_lite as trt
 from tensorrt_lite import UntypedStorage
 from tensorrt_lite._C.core import mapped
-from tensorrt_lite._typed_storage import TypedStorage
+from tensorrt_lite._legacy.typed_storage import TypedStorage
 from tensorrt_lite.tensor import Parameter, _restored, _state_of
 
 __all__ = [

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorrt_lite as trt
-from tensorrt_lite._composite_tensor import _SYMBOLS, CompositeTensor, name_of, registering, writes_in_place
+from tensorrt_lite._subclasses.composite_tensor import _SYMBOLS, CompositeTensor, name_of, registering, writes_in_place
 import tensorrt_lite.nested._elementwise as _elementwise
 from tensorrt_lite.nested._shape import wrapped
 from tensorrt_lite.nested._structure import structure_of

@@ -32,7 +32,7 @@ def __getattr__(name: str) -> object:
         return import_module(f"{__package__}.grad")
     if name in modules._LAZY:
         return getattr(modules, name)
-    from tensorrt_lite._missing import error
+    from tensorrt_lite._names.missing import error
 
     raise error("nn", name)
 
@@ -41,6 +41,6 @@ globals()["__getattr__"] = _LookUp(__getattr__)
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names import public
+    from tensorrt_lite._names.listing import public
 
     return public(globals())

@@ -337,7 +337,7 @@ def __getattr__(name: str) -> Any:
 
         return grad
     if name not in __all__:
-        from tensorrt_lite._missing import error
+        from tensorrt_lite._names.missing import error
 
         raise error("nn.functional", name)
     from tensorrt_lite import _ops
@@ -356,6 +356,6 @@ globals()["__getattr__"] = _LookUp(__getattr__)
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names import public
+    from tensorrt_lite._names.listing import public
 
     return public(globals())

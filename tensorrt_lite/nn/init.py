@@ -453,6 +453,6 @@ sparse = _deprecated(sparse_)
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names import public
+    from tensorrt_lite._names.listing import public
 
     return public(globals())

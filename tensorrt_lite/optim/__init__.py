@@ -25,11 +25,16 @@ from .sgd import SGD
 if TYPE_CHECKING:
     from . import lr_scheduler, swa_utils
     from ._adafactor import Adafactor
-    from .accumulating import Adadelta, Adagrad, RMSprop
-    from .batch import ASGD, Rprop
-    from .lbfgs import LBFGS
     from ._muon import Muon
-    from .moments import Adamax, NAdam, RAdam
+    from .adadelta import Adadelta
+    from .adagrad import Adagrad
+    from .adamax import Adamax
+    from .asgd import ASGD
+    from .lbfgs import LBFGS
+    from .nadam import NAdam
+    from .radam import RAdam
+    from .rmsprop import RMSprop
+    from .rprop import Rprop
     from .sparse_adam import SparseAdam
 
 __all__ = [
@@ -58,15 +63,15 @@ __all__ = [
 _MODULE_OF = {
     "Adafactor": "_adafactor",
     "Muon": "_muon",
-    "Adadelta": "accumulating",
-    "Adagrad": "accumulating",
-    "RMSprop": "accumulating",
-    "ASGD": "batch",
-    "Rprop": "batch",
+    "Adadelta": "adadelta",
+    "Adagrad": "adagrad",
+    "RMSprop": "rmsprop",
+    "ASGD": "asgd",
+    "Rprop": "rprop",
     "LBFGS": "lbfgs",
-    "Adamax": "moments",
-    "NAdam": "moments",
-    "RAdam": "moments",
+    "Adamax": "adamax",
+    "NAdam": "nadam",
+    "RAdam": "radam",
     "SparseAdam": "sparse_adam",
     "swap_in_optimizer_params_and_state": "_stateless",
 }
@@ -81,7 +86,7 @@ def __getattr__(name: str) -> Any:
         value = getattr(import_module(f"{__package__}.{_MODULE_OF[name]}"), name)
         globals()[name] = value
         return value
-    from tensorrt_lite._missing import error
+    from tensorrt_lite._names.missing import error
 
     raise error("optim", name)
 
@@ -90,6 +95,6 @@ globals()["__getattr__"] = _LookUp(__getattr__)
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names import public
+    from tensorrt_lite._names.listing import public
 
     return public(globals())

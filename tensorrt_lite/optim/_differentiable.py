@@ -11,11 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
 
-from .accumulating import Adadelta, Adagrad, RMSprop
+from .adadelta import Adadelta
+from .adagrad import Adagrad
 from .adam import Adam
-from .batch import ASGD, Rprop
-from .moments import Adamax, NAdam, RAdam
+from .adamax import Adamax
+from .asgd import ASGD
+from .nadam import NAdam
 from .optimizer import FusedOptimizer, Optimizer, _scalar, _sparse_refusal, _to_float
+from .radam import RAdam
+from .rmsprop import RMSprop
+from .rprop import Rprop
 from .sgd import SGD
 
 if TYPE_CHECKING:

@@ -756,6 +756,6 @@ class ReduceLROnPlateau(LRScheduler):
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names import public
+    from tensorrt_lite._names.listing import public
 
     return public(globals())

@@ -148,6 +148,13 @@ def _check_betas(betas: tuple[Any, Any]) -> None:
             raise ValueError(f"Invalid beta parameter at index {index}: {beta}")
 
 
+def _check_moments(lr: Any, betas: tuple[float, float], eps: float, weight_decay: float) -> None:
+    _check_lr(lr)
+    _check_non_negative("epsilon", eps)
+    _check_betas(betas)
+    _check_non_negative("weight_decay", weight_decay)
+
+
 def _new_step(p: Tensor | None = None, group: dict[str, Any] | None = None) -> Tensor:
     """Step counter of one parameter: a zero-dimensional float32 tensor, on the CPU unless the group is capturable or fused, as PyTorch stores it."""
     here = p is not None and group is not None and (group.get("capturable") or group.get("fused"))

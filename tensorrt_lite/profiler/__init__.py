@@ -41,7 +41,7 @@ def __getattr__(name: str) -> Any:
     elif name in _MODULES:
         value = import_module(f"tensorrt_lite.profiler.{name}")
     else:
-        from tensorrt_lite._missing import error
+        from tensorrt_lite._names.missing import error
 
         raise error("profiler", name)
     globals()[name] = value
@@ -49,6 +49,6 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names import public
+    from tensorrt_lite._names.listing import public
 
     return public(globals(), [*_HOMES, *_MODULES])

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from tensorrt_lite._run_program import run_program
+from tensorrt_lite._commands.run_program import run_program
 
 _EPILOG = """\
 examples:

@@ -18,10 +18,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    from tensorrt_lite._typed_tensors import SPARSE_NAMES, typed_class
+    from tensorrt_lite._legacy.typed_tensors import SPARSE_NAMES, typed_class
 
     if name not in SPARSE_NAMES:
-        from tensorrt_lite._missing import error
+        from tensorrt_lite._names.missing import error
 
         raise error("sparse", name)
     globals()[name] = typed_class(name, sparse=True)
@@ -29,7 +29,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._typed_tensors import SPARSE_NAMES
+    from tensorrt_lite._legacy.typed_tensors import SPARSE_NAMES
 
     return sorted({*globals(), *SPARSE_NAMES})
 

@@ -32,6 +32,6 @@ __all__ = sorted([*_NAMES, *_ALIASES])
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names import public
+    from tensorrt_lite._names.listing import public
 
     return public(globals())

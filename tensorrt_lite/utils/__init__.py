@@ -31,12 +31,12 @@ def __getattr__(name: str) -> Any:
     if name in _FROM:
         return getattr(import_module(f"tensorrt_lite.{_FROM[name]}"), name)
     if name == "cmake_prefix_path":
-        from tensorrt_lite._facts import get_file_path
+        from tensorrt_lite._functions.package_facts import get_file_path
 
         return get_file_path("torch", "share", "cmake")
     if name in __all__ or name in ("_pytree", "_python_dispatch"):
         return import_module(f"{__package__}.{name}")
-    from tensorrt_lite._missing import error
+    from tensorrt_lite._names.missing import error
 
     raise error("utils", name)
 
@@ -45,6 +45,6 @@ globals()["__getattr__"] = _LookUp(__getattr__)
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names import public
+    from tensorrt_lite._names.listing import public
 
     return public(globals())

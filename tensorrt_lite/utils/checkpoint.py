@@ -81,7 +81,7 @@ def __getattr__(name: str) -> object:
         import tensorrt_lite.utils._selective_checkpoint as _selective_checkpoint
 
         return getattr(_selective_checkpoint, name)
-    from tensorrt_lite._missing import error
+    from tensorrt_lite._names.missing import error
 
     raise error("utils.checkpoint", name)
 
@@ -523,6 +523,6 @@ def checkpoint_sequential(
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names import public
+    from tensorrt_lite._names.listing import public
 
     return public(globals())

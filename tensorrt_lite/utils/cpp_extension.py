@@ -413,12 +413,12 @@ def __getattr__(name: str) -> Any:
     if name == "BuildExtension":  # setuptools is imported where a setup.py asks
         found = globals()["BuildExtension"] = _make_build_extension()
         return found
-    from tensorrt_lite._missing import error
+    from tensorrt_lite._names.missing import error
 
     raise error("utils.cpp_extension", name)
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names import public
+    from tensorrt_lite._names.listing import public
 
     return public(globals(), ["BuildExtension"])

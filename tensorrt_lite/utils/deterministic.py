@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
-import tensorrt_lite._config as _config
+import tensorrt_lite._functions.settings as _config
 
 
 class _Deterministic(ModuleType):

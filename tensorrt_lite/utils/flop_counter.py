@@ -14,7 +14,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
-import tensorrt_lite._aten as _aten
+import tensorrt_lite._declared.aten as _aten
 from tensorrt_lite.utils._python_dispatch import TorchDispatchMode
 from tensorrt_lite.utils.module_tracker import ModuleTracker
 

@@ -13,7 +13,8 @@ import threading
 from typing import Any
 
 import tensorrt_lite as trt
-from tensorrt_lite import _declarations, backend
+from tensorrt_lite import backend
+from tensorrt_lite._declared import declarations as _declarations
 from tensorrt_lite._C.core import storage as _storage
 
 faulthandler.enable()

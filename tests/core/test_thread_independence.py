@@ -6,7 +6,7 @@ import pytest
 
 import tensorrt_lite as trt
 from tensorrt_lite import _ops
-from tensorrt_lite import _declarations
+from tensorrt_lite._declared import declarations as _declarations
 
 F = trt.nn.functional
 pytestmark = pytest.mark.usefixtures("split_small_work")

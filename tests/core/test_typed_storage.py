@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import tensorrt_lite as trt
-from tensorrt_lite import _typed_storage
+from tensorrt_lite._legacy import typed_storage as _typed_storage
 
 pytestmark = pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
 

@@ -65,7 +65,7 @@ def test_einops_needs_no_further_line(order):
 
 def test_nothing_is_imported_for_packages_that_are_not_used():
     found = run(
-        "import sys, tensorrt_lite; print(*sorted({'einops', 'pandas', 'pyarrow', 'matplotlib', 'PIL', 'IPython', 'ml_dtypes', 'tensorrt_lite._einops'} & set(sys.modules)))"
+        "import sys, tensorrt_lite; print(*sorted({'einops', 'pandas', 'pyarrow', 'matplotlib', 'PIL', 'IPython', 'ml_dtypes', 'tensorrt_lite._interop.einops'} & set(sys.modules)))"
     )
     assert found == ""
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import tensorrt_lite as trt
-from tensorrt_lite import _declarations as declarations
+from tensorrt_lite._declared import declarations as declarations
 
 torch = pytest.importorskip("torch")
 

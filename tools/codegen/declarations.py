@@ -97,7 +97,7 @@ def declarations_source(operators: Iterable[Operator]) -> str:
     table = {op.public_name: declaration(op) for op in operators}
     lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(what)}" for key, what in sorted(table.items()))
     assert "'''" not in lines
-    return f'"""Generated from cysrc/ops: what the rows say. Read it by tensorrt_lite._declarations."""\n\nfrom json import loads\n\nROWS = loads(r\'\'\'{{\n{lines}\n}}\'\'\')\n'
+    return f'"""Generated from cysrc/ops: what the rows say. Read it by tensorrt_lite._declared.declarations."""\n\nfrom json import loads\n\nROWS = loads(r\'\'\'{{\n{lines}\n}}\'\'\')\n'
 
 
 def loops_source(operators: Iterable[Operator]) -> str:

@@ -143,7 +143,7 @@ def prose(text: str) -> str:
 
 def _row(path: str) -> str:
     """What the row of an operator adds to its docstring: schema, whether it has a gradient."""
-    from tensorrt_lite._declarations import find
+    from tensorrt_lite._declared.declarations import find
 
     found = find(path)
     if found is None:
@@ -189,7 +189,7 @@ def _members(kind: type) -> str:
 
 def _groups(name: str) -> list[tuple[str, list[str]]]:
     """The entries of a page under headings: operators of the package and methods of tensors by family, classes and functions elsewhere."""
-    from tensorrt_lite._declarations import find
+    from tensorrt_lite._declared.declarations import find
 
     owner = module(name)
     groups: dict[str, list[str]] = {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorrt_lite import _declarations
+from tensorrt_lite._declared import declarations as _declarations
 
 from ..rows import Row, gradient_of, of_operands
 from .operators import _RANGES

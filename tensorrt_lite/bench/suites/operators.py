@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorrt_lite import _declarations
+from tensorrt_lite._declared import declarations as _declarations
 
 from ..rows import Row
 

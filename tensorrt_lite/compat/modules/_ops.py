@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC
 
 from tensorrt_lite import library
-from tensorrt_lite._aten import ComposedOperator, OperatorPacket
+from tensorrt_lite._declared.aten import ComposedOperator, OperatorPacket
 from tensorrt_lite._C.core import python_key
 
 __all__ = ["OpOverload", "OpOverloadPacket"]

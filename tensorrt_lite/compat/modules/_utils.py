@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import tensorrt_lite as torch
-from tensorrt_lite._exception_wrapper import ExceptionWrapper, KeyErrorMessage
+from tensorrt_lite.utils._exception_wrapper import ExceptionWrapper, KeyErrorMessage
 from tensorrt_lite.nn.parameter import Parameter
 
 __all__ = ["ExceptionWrapper", "KeyErrorMessage"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorrt_lite as trt
 from tensorrt_lite import amp
-from tensorrt_lite._names import public_name
+from tensorrt_lite._names.listing import public_name
 
 __all__ = ["autocast"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 
 from tensorrt_lite import amp
-from tensorrt_lite._names import public_name
+from tensorrt_lite._names.listing import public_name
 
 __all__ = ["GradScaler"]
 

@@ -777,7 +777,7 @@ class Module(StateDictMixin):
         return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"
 
     def _repr_html_(self) -> str:
-        from tensorrt_lite._rich_display import module_html
+        from tensorrt_lite._interop.rich_display import module_html
 
         return module_html(self)
 

@@ -9,12 +9,12 @@ __all__ = ["DataParallel", "comm", "data_parallel", "gather", "parallel_apply", 
 
 
 def __getattr__(name: str) -> object:
-    from tensorrt_lite._missing import error
+    from tensorrt_lite._names.missing import error
 
     raise error("nn.parallel", name)
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names import public
+    from tensorrt_lite._names.listing import public
 
     return public(globals())

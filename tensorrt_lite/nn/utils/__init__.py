@@ -62,7 +62,7 @@ def __getattr__(name: str) -> object:
         globals().update({n: getattr(module, n) for n, home in _MODULE_OF.items() if home == _MODULE_OF[name]})
         value = globals()[name]
         return value
-    from tensorrt_lite._missing import error
+    from tensorrt_lite._names.missing import error
 
     raise error("nn.utils", name)
 
@@ -71,6 +71,6 @@ globals()["__getattr__"] = _LookUp(__getattr__)
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names import public
+    from tensorrt_lite._names.listing import public
 
     return public(globals())

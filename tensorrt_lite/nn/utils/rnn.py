@@ -311,6 +311,6 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Any]:
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names import public
+    from tensorrt_lite._names.listing import public
 
     return public(globals())

@@ -17,6 +17,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    from tensorrt_lite._missing import error
+    from tensorrt_lite._names.missing import error
 
     raise error("utils.benchmark", name)

@@ -73,7 +73,7 @@ def __getattr__(name: str) -> object:
         return import_module("tensorrt_lite.utils.data.dataloader")._DatasetKind
     if name in _MODULES:
         return import_module(f"tensorrt_lite.utils.data.{name}")
-    from tensorrt_lite._missing import error
+    from tensorrt_lite._names.missing import error
 
     raise error("utils.data", name)
 
@@ -82,6 +82,6 @@ globals()["__getattr__"] = _LookUp(__getattr__)
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names import public
+    from tensorrt_lite._names.listing import public
 
     return public(globals())

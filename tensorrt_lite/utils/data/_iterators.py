@@ -10,7 +10,7 @@ from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
-from tensorrt_lite._exception_wrapper import ExceptionWrapper
+from tensorrt_lite.utils._exception_wrapper import ExceptionWrapper
 
 from ._utils.fetch import create_fetcher
 from ._utils.pin_memory import pin_memory

@@ -11,7 +11,7 @@ import warnings
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any
 
-from tensorrt_lite._exception_wrapper import ExceptionWrapper
+from tensorrt_lite.utils._exception_wrapper import ExceptionWrapper
 
 from ._iterators import _BaseDataLoaderIter, _DatasetKind, _is_pipe, _MultiProcessingDataLoaderIter, _SingleProcessDataLoaderIter
 from ._utils.collate import default_collate, default_convert

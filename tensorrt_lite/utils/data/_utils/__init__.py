@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from importlib.util import find_spec
 
-from tensorrt_lite._exception_wrapper import ExceptionWrapper
+from tensorrt_lite.utils._exception_wrapper import ExceptionWrapper
 
 from . import collate, fetch, pin_memory, worker
 

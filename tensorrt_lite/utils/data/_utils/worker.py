@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import tensorrt_lite as trt
-from tensorrt_lite._exception_wrapper import ExceptionWrapper
+from tensorrt_lite.utils._exception_wrapper import ExceptionWrapper
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,7 +15,7 @@ from pickle import PicklingError
 from typing import Any
 
 from tensorrt_lite._C.core.hints import hinted
-from tensorrt_lite._exception_wrapper import ExceptionWrapper
+from tensorrt_lite.utils._exception_wrapper import ExceptionWrapper
 
 from .pin_memory import pin_memory
 from .transport import Connection

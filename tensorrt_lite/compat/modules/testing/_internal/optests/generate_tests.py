@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorrt_lite._opcheck import OpCheckError
+from tensorrt_lite._declared.opcheck import OpCheckError
 from tensorrt_lite.library import opcheck
 
 __all__ = ["OpCheckError", "opcheck"]

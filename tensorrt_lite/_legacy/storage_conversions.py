@@ -25,7 +25,7 @@ def moved(storage: UntypedStorage, device: Any, non_blocking: bool = False) -> U
 
 def converted(storage: UntypedStorage, dtype: str) -> Any:
     """A typed storage with each byte as a number of the dtype."""
-    from tensorrt_lite._typed_storage import TypedStorage
+    from tensorrt_lite._legacy.typed_storage import TypedStorage
 
     return TypedStorage._of(elements(storage).to(dtype_named(dtype), copy=True).untyped_storage(), dtype_named(dtype))
 

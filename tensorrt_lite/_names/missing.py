@@ -70,7 +70,7 @@ def is_known(module: str, name: str) -> bool:
 
 def error(module: str, name: str) -> AttributeError:
     """The error for a name that a module (without the package's name; '' is the package) does not have."""
-    from tensorrt_lite._names import public_name
+    from tensorrt_lite._names.listing import public_name
 
     owner = _owner(module)
     text = f"module '{public_name()}{owner.removeprefix('tensorrt_lite')}' has no attribute '{name}'"
@@ -102,7 +102,7 @@ def unbuilt(error: ImportError) -> ImportError:
         )
     if not (error.name or "").startswith("tensorrt_lite._C") or (error.path or "").endswith(".so"):
         return error
-    package = Path(__file__).resolve().parent
+    package = Path(__file__).resolve().parent.parent
     root = package.parent
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     built = sorted({"." + path.name.partition(".")[2] for path in (package / "_C").glob("core/*.so")})

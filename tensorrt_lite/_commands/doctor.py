@@ -184,7 +184,7 @@ def main(argv: list[str]) -> int:
             import_module(name)
     except ImportError as error:
         parser.error(str(error))
-    from . import info
+    from tensorrt_lite import info
 
     found = findings(info.collect())
     slow = [f for f in found if f.level == "slow"]

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tensorrt_lite import _C
-from tensorrt_lite._schema import split
+from tensorrt_lite._declared.schema import split
 
 if TYPE_CHECKING:
-    from tensorrt_lite._declarations import Declaration
+    from tensorrt_lite._declared.declarations import Declaration
 
 IMPORT = ">>> import tensorrt_lite as trt\n"
 _TYPES = {"ScalarType": "dtype", "Scalar": "number", "Layout": "layout", "Device": "device", "MemoryFormat": "memory_format"}

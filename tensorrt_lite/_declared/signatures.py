@@ -9,8 +9,8 @@ from inspect import Parameter, Signature, signature
 from keyword import iskeyword
 from typing import TYPE_CHECKING, Any
 
-from tensorrt_lite._declarations import INPLACE, Declaration, find, path_of
-from tensorrt_lite._schema import split
+from tensorrt_lite._declared.declarations import INPLACE, Declaration, find, path_of
+from tensorrt_lite._declared.schema import split
 
 if TYPE_CHECKING:
     from tensorrt_lite._C.core.overrides import PublicFunction

@@ -173,7 +173,7 @@ def path_of(function: Any) -> str:
 
 def documentation_of(function: Any) -> str | None:
     """The docstring of a public function: its row's, or that of its body, with the parameters and an example."""
-    from tensorrt_lite._help import described
+    from tensorrt_lite._declared.help import described
 
     path = path_of(function)
     found = find(path)

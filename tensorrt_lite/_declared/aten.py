@@ -16,7 +16,7 @@ from tensorrt_lite._C.core import python_key
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tensorrt_lite._declarations import Declaration
+    from tensorrt_lite._declared.declarations import Declaration
 
 Operator = python_key.Operator
 _FRESH, _OUT, _INPLACE = 0, 1, 2
@@ -118,7 +118,7 @@ class OperatorPacket:
 
 def composed_row(name: str) -> Declaration | None:
     """The row of an operator without a kernel of its own, None of others."""
-    import tensorrt_lite._declarations as _declarations
+    import tensorrt_lite._declared.declarations as _declarations
 
     found = _declarations.find(name) if python_key.operator_object(name) is None else None
     return found[0] if found is not None and found[0].name == name and found[0].kind in ("composed", "factory") else None
@@ -126,7 +126,7 @@ def composed_row(name: str) -> Declaration | None:
 
 def declared_row(name: str) -> Declaration | None:
     """The row of this name."""
-    import tensorrt_lite._declarations as _declarations
+    import tensorrt_lite._declared.declarations as _declarations
 
     return _declarations.of(name) if name in _declarations.names() else None
 
@@ -153,8 +153,8 @@ def packet(name: str) -> OperatorPacket | None:
 
 def schema_of(operator: Any) -> Any:
     """The schema of an operator object, taken apart."""
-    import tensorrt_lite._declarations as _declarations
-    import tensorrt_lite._schema as _schema
+    import tensorrt_lite._declared.declarations as _declarations
+    import tensorrt_lite._declared.schema as _schema
 
     if isinstance(operator, Operator):
         text = operator.schema

@@ -111,7 +111,7 @@ def get_file_path(*path_components: str) -> str:
         >>> trt.get_file_path("torch", "nn").endswith("nn")
         True
     """
-    package = os.path.dirname(os.path.abspath(__file__))
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     if path_components[:1] in (("torch",), ("tensorrt_lite",)):
         return os.path.join(package, *path_components[1:])
     return os.path.join(os.path.dirname(package), *path_components)

@@ -10,7 +10,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-import tensorrt_lite._missing as _missing
+import tensorrt_lite._names.missing as _missing
 
 _USAGE = """\
 usage: tensorrt-lite missing [NAME | --all]

@@ -145,7 +145,7 @@ def _resized(self: Tensor, shape: tuple[int, ...]) -> Tensor:
 def storage_type(self: Tensor) -> type | None:
     """The class of `storage()`, such as FloatStorage; None for types that have none (float8, uint16 to uint64, complex32)."""
     import tensorrt_lite
-    from tensorrt_lite._typed_storage import STORAGE_OF_DTYPE
+    from tensorrt_lite._legacy.typed_storage import STORAGE_OF_DTYPE
 
     name = STORAGE_OF_DTYPE.get(self.dtype.name)
     return None if name is None else getattr(tensorrt_lite, name)
@@ -166,7 +166,7 @@ xpu = _refusal("xpu", AssertionError, "Torch not compiled with XPU enabled")
 
 
 def _removed(name: str, *arguments: Any) -> NoReturn:
-    import tensorrt_lite._removed as functions
+    import tensorrt_lite._legacy.removed as functions
 
     getattr(functions, name)(*arguments)
     raise AssertionError(name)  # they all raise

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 # The module that is waited for: this package's module whose function `register` gets it.
-WATCHED = {"einops._backends": "tensorrt_lite._einops"}
+WATCHED = {"einops._backends": "tensorrt_lite._interop.einops"}
 
 
 def _tell(module: ModuleType) -> None:

@@ -1,0 +1,1 @@
+"""What the rows of operators say at run time: schemas, signatures, overloads, help."""

@@ -1,0 +1,1 @@
+"""How other libraries get to know tensors: DLPack, einops, notebooks."""
