@@ -25,6 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tools.codegen.declarations import declarations_source, loops_source, public_source
+from tools.codegen.shapes import python_source as shape_rules_source
 from tools.codegen.generate import generate
 from tools.codegen.help import help_source
 from tools.codegen.schema import DeclarationError, families, load
@@ -501,6 +502,7 @@ class Builder:
         shutil.copyfile(ROOT / "docs" / "gaps.md", self.target / "gaps.md")  # for `tensorrt-lite missing`
         (self.target / "declarations.py").write_text(declarations_source(self.operators))
         (self.target / "declared_loops.py").write_text(loops_source(self.operators))
+        (self.target / "shape_rules.py").write_text(shape_rules_source(self.operators))
         (self.target / "help.json").write_text(help_source(ROOT / "cysrc" / "ops", self.operators), encoding="utf-8")
         shutil.copyfile(ROOT / "tools" / "codegen" / "expression.py", self.target / "expression.py")
         bundled = self.target / "libgomp.so.1"

@@ -25,7 +25,7 @@ class Declaration:
     several; variants; aliases: other public names; doc: the docstring of the function, None where the body has it; view: whether results
     share memory. Of pointwise rows dtypes; expressions: {"": Python's syntax over the arguments, or "integer", "complex", "bool" for those
     dtypes}; promote. derivatives: {argument: formula}; forward: how tangents pass; autocast; samples: what the tests draw; symbol: `add`
-    of `+`; batch: how vmap runs it on a batch. by_name, opaque, spellings, starred: how calls are written and handed to overrides; manual: the entry is written by hand.
+    of `+`; batch: how vmap runs it on a batch; shape, dtype, require, let: sizes and dtypes of the results (tools/codegen/shapes.py). by_name, opaque, spellings, starred: how calls are written and handed to overrides; manual: the entry is written by hand.
     """
 
     name: str
@@ -42,6 +42,8 @@ class Declaration:
     promote: str = "same"
     symbol = samples = node = batch = ""
     autocast: str | dict[str, str] | None = None
+    shape: str | tuple[str, ...] = ""
+    dtype: str | tuple[str, ...] = ""
 
     def __init__(self, name: str, what: dict[str, Any]) -> None:
         self.name = name
@@ -82,6 +84,22 @@ class Declaration:
             found = found.impl
         found = getattr(found, "__wrapped__", found)
         return f"{found.__module__}.{found.__qualname__}"
+
+    def _rule(self, which: int) -> Any:
+        from tensorrt_lite._declared.shapes import rules
+
+        found = rules().get(self.name) or rules().get(self.name.removesuffix("_"))
+        return found and found[which]
+
+    @property
+    def shape_rule(self) -> Any:
+        """The function of the row's arguments that gives the sizes of its results; a tensor is its sizes, or has `shape`. None where they depend on elements."""
+        return self._rule(0)
+
+    @property
+    def dtype_rule(self) -> Any:
+        """The function of the row's arguments that gives the dtypes of its results."""
+        return self._rule(1)
 
     @property
     def tags(self) -> frozenset[str]:

@@ -26,6 +26,7 @@ type, or chooses between elements by their `bits`; `own`: the kernels look at th
 does not fit; in half_expr `half` in a function's name stands for f16 or bf16), half_bits (of a half type's bits as an integer), bool_error, int_error (the message where such types are refused), backward_dtypes (of the fused gradient), multi_view (a list of views is the result). `samples` names what the tests draw, `reference` PyTorch's function. batch (how vmap runs it on a batch: `dims <tensors>: <arguments>` that name dimensions, counted behind the batch;
 `leading <tensor>`, whose leading dimensions may be any; `matrices <tensor> <rank>, ...`, whose last dimensions count; `images <spatial dimensions> <tensors>: <size>`, with which the batch
 is folded). Pointwise rows and structured ones with `self` and `dim` need none; other rules are functions of tensorrt_lite/_transforms.
+shape, dtype, require, let: sizes and dtypes of the results, refusals and names for parts of both, in the language of shapes.py; pointwise rows have the first two implicitly.
 
 <family>/composed.yaml has the rows of public functions that are written by hand over these: `composed` (a body in Cython or Python) and `factory` (makes
 tensors out of none, or like its first argument). Their `op` is PyTorch's name of the operator, or the dotted path of what PyTorch has no operator for
@@ -66,6 +67,7 @@ KNOWN_KEYS = {
     "overload", "autocast", "two_numbers", "exact_out", "out_needs", "public", "body", "forward", "flat", "saved_for", "saved_as", "recorded", "held", "moves", "stored", "composed", "checked",
     "step", "operation", "meta", "called",
     "overloads", "spellings", "by_name", "starred", "batch",
+    "shape", "dtype", "require", "let",
 }  # fmt: skip
 COMPOSED_KEYS = {
     "op", "kind", "signature", "overload", "overloads", "starred", "variants", "aliases", "doc", "by_name", "opaque", "spellings", "view",

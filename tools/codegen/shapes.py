@@ -1,0 +1,206 @@
+"""The language of `shape`, `dtype` and `require`: sizes and dtypes of a row's results as expressions over its arguments.
+
+It has Python's expression syntax over the argument names and the names of `let`: integers, arithmetic with `//` and `%`, `min` and `max`, comparisons, `and`,
+`or`, `not`, `a if condition else b`, lists, slices, `[... for n in list]`, and the functions of tensorrt_lite/_declared/shape_functions.py. `shape` gives a list of
+sizes (for several results a list of such texts, for a list of tensors a list of lists), `dtype` a dtype, `require: condition -> message` what is refused,
+with `{...}` in the message; `condition -> IndexError: message` names another error than RuntimeError. Pointwise rows have both implicitly.
+
+`python_source` writes the rules over ints and symbols, `_C/shape_rules.py`, for tensorrt_lite/_declared/shapes.py.
+"""
+
+from __future__ import annotations
+
+import ast
+import keyword
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from .schema import Argument, DeclarationError, Operator
+
+_NODES = (
+    ast.Expression, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.UnaryOp, ast.USub, ast.Not, ast.BoolOp, ast.And, ast.Or, ast.Compare, ast.Eq, ast.NotEq,
+    ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Is, ast.IsNot, ast.In, ast.NotIn, ast.IfExp, ast.Call, ast.Name, ast.Load, ast.Store, ast.Constant, ast.List, ast.Tuple, ast.Starred,
+    ast.Subscript, ast.Slice, ast.ListComp, ast.comprehension,
+)  # fmt: skip
+_BUILTINS = {"min", "max", "len", "sum", "range", "zip", "all", "any", "enumerate"}
+DTYPES = {
+    "bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32", "float64", "complex32", "complex64", "complex128",
+}  # fmt: skip
+_FUNCTIONS = Path(__file__).parents[2] / "tensorrt_lite" / "_declared" / "shape_functions.py"
+
+
+def functions() -> frozenset[str]:
+    """The functions of the language beside Python's own."""
+    tree = ast.parse(_FUNCTIONS.read_text())
+    return frozenset(n.name for n in tree.body if isinstance(n, ast.FunctionDef) and not n.name.startswith("_"))
+
+
+class _Python(ast.NodeTransformer):
+    """The expression with functions and dtypes looked up where `_C/shape_rules.py` has them."""
+
+    def __init__(self, known: set[str], where: str):
+        self.known, self.where, self.functions = set(known), where, functions()
+
+    def visit_ListComp(self, n: ast.ListComp) -> ast.AST:
+        outer = set(self.known)
+        for part in n.generators:
+            part.iter = self.visit(part.iter)
+            self.known |= {x.id for x in ast.walk(part.target) if isinstance(x, ast.Name)}
+            part.ifs = [self.visit(x) for x in part.ifs]
+        n.elt = self.visit(n.elt)
+        self.known = outer
+        return n
+
+    def visit_Call(self, n: ast.Call) -> ast.AST:
+        if not isinstance(n.func, ast.Name) or n.keywords:
+            raise DeclarationError(f"{self.where}: a call of a function by its name, with arguments by position: {ast.unparse(n)}")
+        name = n.func.id
+        if name not in _BUILTINS | self.functions:
+            raise DeclarationError(f"{self.where}: {name} is no function of the language")
+        n.args = [self.visit(x) for x in n.args]
+        if name not in _BUILTINS:
+            n.func = ast.Attribute(ast.Name("_f", ast.Load()), name, ast.Load())
+        return n
+
+    def visit_Name(self, n: ast.Name) -> ast.AST:
+        if n.id in self.known:
+            return ast.Name(python_name(n.id), n.ctx)
+        if n.id in DTYPES:
+            return ast.parse(f"_f.named({n.id!r})", mode="eval").body
+        raise DeclarationError(f"{self.where}: {n.id} is no argument")
+
+    def generic_visit(self, n: ast.AST) -> ast.AST:
+        if not isinstance(n, _NODES):
+            raise DeclarationError(f"{self.where}: {type(n).__name__} is not in the language of shapes")
+        return super().generic_visit(n)
+
+
+def python_name(name: str) -> str:
+    return name + "_" if keyword.iskeyword(name) else name
+
+
+def to_python(text: str, names: Iterable[str], where: str) -> str:
+    """Python's text of an expression over the names."""
+    try:
+        tree = ast.parse(str(text).strip(), mode="eval")
+    except SyntaxError as error:
+        raise DeclarationError(f"{where}: {text!r}: {error}") from None
+    return ast.unparse(ast.fix_missing_locations(_Python(set(names), where).visit(tree)))
+
+
+_REQUIRE = re.compile(r"^(?P<condition>.+?)\s*->\s*((?P<error>[A-Z]\w*Error):\s*)?(?P<message>.+)$", re.S)
+
+
+def requirements(op: Operator) -> list[tuple[str, str, str]]:
+    """[(condition, error, message)]"""
+    found = []
+    for text in op.row.get("require", ()):
+        m = _REQUIRE.match(str(text))
+        if m is None:
+            raise DeclarationError(f"{op.family}.yaml: {op.name}: require {text!r} is not 'condition -> message'")
+        found.append((m["condition"], m["error"] or "RuntimeError", m["message"].strip()))
+    return found
+
+
+def _as_tensors(op: Operator) -> str:
+    tensors = [a.name for a in op.tensors]
+    return ", ".join(tensors[1:] if op.row.get("first_bool") else tensors)
+
+
+def pointwise_dtype(op: Operator) -> str:
+    """What `promote` says in the language of `dtype`."""
+    promote = str(op.row.get("promote", "")).replace(",", " ").split()
+    if "bool" in promote:
+        return "bool"
+    text = f"promote({_as_tensors(op)})" if len(op.tensors) > 1 else f"dtype({op.tensors[0].name})"
+    if "float" in promote:
+        text = f"float_of({text})"
+    return f"real_of({text})" if "real" in promote else text
+
+
+def declared(op: Operator) -> tuple[list[str], list[str]] | None:
+    """(the text of `shape`, that of `dtype`) by result; None of a row that does not say."""
+    shape, kind = op.row.get("shape"), op.row.get("dtype")
+    if op.kind == "pointwise":
+        shape = shape or (f"broadcast({', '.join(a.name for a in op.tensors)})" if len(op.tensors) > 1 else f"sizes({op.tensors[0].name})")
+        kind = kind or pointwise_dtype(op)
+    if shape is None:
+        return None
+    where = f"{op.family}.yaml: {op.name}"
+    count = len(op.returns) if op.returns not in (["()"], [""]) else 0
+    shapes, kinds = shape if isinstance(shape, list) else [shape], kind if isinstance(kind, list) else [kind]
+    if len(kinds) == 1:
+        kinds = kinds * len(shapes)
+    if len(shapes) != count or len(kinds) != count or None in kinds:
+        raise DeclarationError(f"{where}: {count} results, shape for {len(shapes)} and dtype for {len([k for k in kinds if k])}")
+    return [str(x) for x in shapes], [str(x) for x in kinds]
+
+
+_PLAIN = {"None", "True", "False"}
+
+
+def _parameter(a: Argument) -> str:
+    """An argument of the Python rule."""
+    if a.default is None:
+        return python_name(a.name)
+    text = a.default.strip()
+    try:
+        ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        text = "None"
+    return f"{python_name(a.name)}={text}"
+
+
+def rule_source(op: Operator) -> tuple[str, str] | None:
+    """(the functions of sizes and of dtypes in Python, the row of RULES)."""
+    found = declared(op)
+    if found is None:
+        return None
+    where, names = f"{op.family}.yaml: {op.name}", [a.name for a in op.arguments]
+    first_default = next((i for i, a in enumerate(op.arguments) if a.default is not None), len(op.arguments))
+    parameters = ", ".join(_parameter(a) + ("=None" if i > first_default and a.default is None else "") for i, a in enumerate(op.arguments))
+    local: list[str] = []
+    for name, text in (op.row.get("let") or {}).items():
+        local.append(f"    {name} = {to_python(text, names, f'{where}: let')}")
+        names.append(name)
+    checks: list[str] = []
+    for condition, error, message in requirements(op):
+        text = re.sub(r"\{([^{}]*)\}", lambda m: "{" + to_python(m[1], names, f"{where}: require") + "}", message)
+        checks += [f"    if not ({to_python(condition, names, f'{where}: require')}):", f"        raise {error}(f{text!r})"]
+    symbol = op.public_name
+    lines = []
+    for kind, texts, body in (("sizes", found[0], [*checks, *local] if not _needs_let(op) else [*local, *checks]), ("dtypes", found[1], local)):
+        values = [to_python(text, names, f"{where}: {'shape' if kind == 'sizes' else 'dtype'}") for text in texts]
+        if op.kind == "pointwise" and values[0].startswith("_f.broadcast("):
+            values = [values[0].replace("_f.broadcast(", f"_f.broadcast_operands({op.name!r}, ")]
+        result = values[0] if len(values) == 1 else f"({', '.join(values)}{',' if len(values) == 1 else ''})"
+        if kind == "dtypes":
+            used = set(re.findall(r"\w+", " ".join(values)))
+            body = local if any(line.split()[0] in used for line in local) else []
+        lines += [f"def {kind}_{symbol}({parameters}):", *body, f"    return {result or '()'}", ""]
+    count = 0 if op.returns == ["Tensor[]"] else len(found[0]) if found[0] else -1
+    return "\n".join(lines), f"    {op.name!r}: (sizes_{symbol}, dtypes_{symbol}, {count}),"
+
+
+def _needs_let(op: Operator) -> bool:
+    """Whether a condition or message reads a name of `let`."""
+    local = set(op.row.get("let") or ())
+    return any(local & set(re.findall(r"\w+", f"{condition} {message}")) for condition, _, message in requirements(op))
+
+
+def python_source(operators: Iterable[Operator]) -> str:
+    """`_C/shape_rules.py`: by operator the functions of its results' sizes and dtypes."""
+    found = [rule for op in operators if op.kind in ("pointwise", "structured", "function") and (rule := rule_source(op)) is not None]
+    body, table = "\n".join(text for text, _ in found), "\n".join(row for _, row in found)
+    head = '"""Generated from cysrc/ops: sizes and dtypes of results. Read it by tensorrt_lite._declared.shapes."""\n\nfrom tensorrt_lite._declared import shape_functions as _f\n'
+    return f"{head}\n\n{body}\n\nRULES = {{\n{table}\n}}\n"
+
+
+def check(row: dict[str, Any], where: str) -> None:
+    """What `shape`, `dtype`, `require` and `let` of a row have to be."""
+    if ("dtype" in row) != ("shape" in row) and row.get("kind") not in ("pointwise", None) and "expr" not in row:
+        raise DeclarationError(f"{where}: shape and dtype go together")
+    if "let" in row and not isinstance(row["let"], dict) or "require" in row and not isinstance(row["require"], list):
+        raise DeclarationError(f"{where}: let is a mapping of names, require a list of 'condition -> message'")
