@@ -249,7 +249,10 @@ static __attribute__((noinline)) trt_slab_set* trt_adopt_set(void) {
     trt_common.all = set;
   }
   pthread_mutex_unlock(&trt_common.lock);
-  if (!set) Py_FatalError("tensorrt_lite: no memory for a thread's allocator");
+  if (!set) {
+    fputs("tensorrt_lite: no memory for a thread's allocator\n", stderr);
+    abort();
+  }
   pthread_setspecific(trt_set_key, set);
   return trt_own_set = set;
 }

@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <stddef.h>
 #include <limits.h>
-#include "free_threading.h"
+#include "locks.h"
 
 enum { TRT_F32 = 8, TRT_F64 = 9, TRT_C64 = 10, TRT_C128 = 11 };
 

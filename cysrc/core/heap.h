@@ -30,7 +30,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "block.h"
-#include "free_threading.h"
+#include "locks.h"
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
