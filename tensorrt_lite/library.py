@@ -43,7 +43,7 @@ _DISPATCH_KEYS = {"PrivateUse1", "CPU", "CUDA", "Meta", "CompositeImplicitAutogr
 # XPU: packages register for it beside the others; no tensor is on such a device.
 _AUTOCAST_KEYS = {"AutocastCPU", "AutocastCUDA", "AutocastXPU"}
 _ROW_KEYS = {"Meta": 0, "CPU": 1, "CUDA": 2, "PrivateUse1": 5}
-_PYTHON, _AUTOGRAD, _AUTOCAST, _TRANSFORM, _ALL = 6, 8, 11, 12, 15
+_PYTHON, _AUTOGRAD, _AUTOCAST, _TRANSFORM, _ALL = 6, 7, 11, 12, 15
 _operators: dict[str, dict[str, dict[str, Operator]]] = {}  # namespace, name, overload
 
 
@@ -405,10 +405,10 @@ class _Namespace:
         self.__name__ = name
 
     def __getattr__(self, name: str) -> Any:
-        if self.__name__ == "aten" and not name.startswith("__"):
+        if self.__name__ in ("aten", "trtl") and not name.startswith("__"):
             import tensorrt_lite._declared.aten as _aten
 
-            found = _aten.packet(name)
+            found = _aten.packet(name if self.__name__ == "aten" else f"trtl_{name}")
             if found is not None:
                 return found
         overloads = _operators.get(self.__name__, {}).get(name)
@@ -548,12 +548,12 @@ def _row_named(qualname: Any) -> Any:
     """The library's own operator of a name like "aten::add.Tensor", None of others."""
     if isinstance(qualname, _python_key.Operator):
         return qualname
-    if not isinstance(qualname, str) or not qualname.startswith("aten::"):
+    if not isinstance(qualname, str) or not qualname.startswith(("aten::", "trtl::")):
         return None
     import tensorrt_lite._declared.aten as _aten
 
-    _, name, overload = _split_name(qualname)
-    packet = _aten.packet(name)
+    namespace, name, overload = _split_name(qualname)
+    packet = _aten.packet(name if namespace == "aten" else f"trtl_{name}")
     form = None if packet is None else packet._form(overload)
     return form if isinstance(form, _python_key.Operator) else None
 

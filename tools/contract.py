@@ -88,7 +88,7 @@ def name_lists() -> list[str]:
 
 def other_schemas() -> list[str]:
     """Overloads that PyTorch has, too, whose schema is another text than PyTorch's, but for the listed ones."""
-    from tensorrt_lite import _aten
+    from tensorrt_lite._declared import aten as _aten
     from tensorrt_lite import _declarations as declarations
 
     found = []

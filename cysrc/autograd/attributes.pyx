@@ -551,7 +551,7 @@ def make_subclass(cls, TensorBase data not None, require_grad=False):
 cdef TensorBase instance_of(cls, TensorBase data):
     cdef TensorBase r = <TensorBase?>trt_new_as(TensorBase, cls, ())
     set_storage(r, data.storage)
-    r.keys = data.keys & ~<uint64_t>(K_AUTOGRAD | K_PYTHON) | (K_PYTHON if dispatches(cls) or data.keys & K_STANDS_IN else 0)
+    r.keys = data.keys & ~<uint64_t>(K_AUTOGRAD | K_DISPATCHED) | (K_DISPATCHED if dispatches(cls) else K_PYTHON if data.keys & K_STANDS_IN else 0)
     r.layout = data.layout
     r.offset = data.offset
     set_dtype(r, data.dtype)
@@ -600,7 +600,7 @@ def assign_from(TensorBase self not None, TensorBase other not None):
     """Take over another tensor's geometry, storage and type (the constructor of Tensor and unpickling use it)."""
     cdef Storage old = self.storage
     set_storage(self, other.storage)
-    self.keys = other.keys & ~<uint64_t>(K_AUTOGRAD | K_PYTHON) | (K_PYTHON if dispatches(type(self)) or other.keys & K_STANDS_IN else 0)
+    self.keys = other.keys & ~<uint64_t>(K_AUTOGRAD | K_DISPATCHED) | (K_DISPATCHED if dispatches(type(self)) else K_PYTHON if other.keys & K_STANDS_IN else 0)
     self.layout = other.layout
     self.offset = other.offset
     set_dtype(self, other.dtype)

@@ -8,7 +8,7 @@ from cpython.object cimport PyObject
 from tensorrt_lite._C.core.dtype cimport Scalar, category, dtype_of, CAT_FLOAT, CAT_BOOL, CAT_COMPLEX
 from tensorrt_lite._C.core.storage cimport is_writable, make_writable
 from tensorrt_lite._C.core.tensor cimport (
-    TensorBase, same_sizes, version_of, bump_version, shape_text, K_AUTOGRAD, K_FORWARD_AD, K_DERIVATIVES, K_STORAGE_ONLY, K_BACKENDS, K_PYTHON, KEY_META, KEY_CPU, KEY_CUDA, KEY_AUTOGRAD, KEY_FORWARD_AD, KEY_CUSTOM, KEY_PYTHON, KEY_SPARSE, KEY_TRACER, KEY_AUTOCAST, shape_of)
+    TensorBase, same_sizes, version_of, bump_version, shape_text, K_AUTOGRAD, K_FORWARD_AD, K_DERIVATIVES, K_STORAGE_ONLY, K_BACKENDS, K_DISPATCHED, KEY_META, KEY_CPU, KEY_CUDA, KEY_AUTOGRAD, KEY_DECOMPOSE, KEY_FORWARD_AD, KEY_CUSTOM, KEY_PYTHON, KEY_SPARSE, KEY_TRACER, KEY_AUTOCAST, shape_of)
 from tensorrt_lite._C.core.dispatch cimport (
     tls, attach, resolve, redispatch, BELOW, trt_operator, trt_row, trt_value, register_kernel, take_storage_only, FRESH, OUT, INPLACE, OPS, CORE)
 from tensorrt_lite._C.core.boxing cimport box
@@ -286,10 +286,10 @@ cdef TensorBase run_below(PointwiseInfo* info, int n, PyObject** inputs, const S
         grad |= t.keys & K_AUTOGRAD
         # neither a number nor, of two, a scalar beside something on a device says where to compute
         if not t.wrapped_number and not (n == 2 and t.ndim == 0 and (<TensorBase>inputs[1 - i]).ndim and (<TensorBase>inputs[1 - i]).device_type):
-            keys |= t.keys & (K_BACKENDS | K_PYTHON)
+            keys |= t.keys & (K_BACKENDS | K_DISPATCHED)
     if keys == 0:
-        keys = (<TensorBase>inputs[0]).keys & (K_BACKENDS | K_PYTHON)
-    f = resolve(info.op, keys | grad | (out.keys & (K_AUTOGRAD | K_BACKENDS | K_PYTHON) if mode else 0))
+        keys = (<TensorBase>inputs[0]).keys & (K_BACKENDS | K_DISPATCHED)
+    f = resolve(info.op, keys | grad | (out.keys & (K_AUTOGRAD | K_BACKENDS | K_DISPATCHED) if mode else 0))
     if n == 1:
         return (<fn1>f)(info, <TensorBase>inputs[0], params, out, mode)
     if n == 2:

@@ -40,7 +40,6 @@ cdef trt_thread_state* replace_state(const trt_thread_state* given) noexcept:
     cdef trt_thread_state* own = tls()
     cdef trt_thread_state before = own[0]
     own[0] = given[0]
-    own.handled_calls = before.handled_calls
     own.dispatch_modes = before.dispatch_modes
     own.dying = before.dying
     own.draining = before.draining

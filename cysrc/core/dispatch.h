@@ -19,7 +19,6 @@ typedef struct {
   char returned, written;               /* written: a result may be given, as `out` and a write mode after the arguments */
   char view;
   char results;                         /* o: how many tensors are in the tuple; 0 of t and l, and where nothing is returned */
-  char checked;                         /* the kernel takes arguments of any shape and type; others rely on what their entry has checked */
   const char* autocast;                 /* a letter for the CPU and one for CUDA, see autograd/autocast.pyx; NULL: nothing is cast */
   const char* stored;                   /* a letter by dtype: how types without loops are taken, see core/storage_types.pyx; NULL: by no kernel */
   void* pack;                           /* a kernel of the operator's C type that boxes its arguments */

@@ -16,7 +16,6 @@ cdef extern from "thread_state.h":
         int composed
         int key
         int step_device
-        PyObject* handled_calls
         PyObject* dispatch_modes
         const int* cancelled
         PyObject* dying
@@ -39,7 +38,6 @@ cdef extern from "dispatch.h":
         char written
         char view
         char results
-        char checked
         const char* autocast
         const char* stored
         void* pack

@@ -22,8 +22,8 @@ cdef trt_operator table[MAX_OPERATORS]
 cdef trt_step steps[TRT_STEPS]
 cdef char moves_elements[MAX_OPERATORS]
 cdef trt_core_table core
-cdef tuple key_names = ("Meta", "CPU", "CUDA", "Unused", "StorageOnly", "PrivateUse1", "Python", "ADInplaceOrView", "Autograd",
-                        "ForwardAD", "Tracer", "Autocast", "FuncTorch", "Wrapped", "Sparse")
+cdef tuple key_names = ("Meta", "CPU", "CUDA", "Unused", "StorageOnly", "PrivateUse1", "Python", "Autograd", "ForwardAD",
+                        "Decompose", "Tracer", "Autocast", "FuncTorch", "Wrapped", "Sparse")
 core.operators = table
 core.steps = steps
 core.missing_step = <void*>missing_step

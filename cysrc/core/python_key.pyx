@@ -8,10 +8,11 @@ from cpython.list cimport PyList_GET_SIZE
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t, uint64_t
-from tensorrt_lite._C.core.tensor cimport TensorBase, K_PYTHON, K_AUTOGRAD, K_TRANSFORM, K_SPARSE, K_WRAPPED, KEY_PYTHON, NUM_KEYS, hold_versions, alias_of
-from tensorrt_lite._C.core.dispatch cimport attach, tls, trt_operator, trt_thread_state, trt_value, operator_named, FRESH, OUT, INPLACE, NO_OUT
+from tensorrt_lite._C.core.tensor cimport TensorBase, K_PYTHON, K_DECOMPOSE, K_DISPATCHED, K_AUTOGRAD, K_TRANSFORM, K_SPARSE, K_WRAPPED, KEY_PYTHON, KEY_DECOMPOSE, NUM_KEYS, hold_versions, alias_of
+from tensorrt_lite._C.core.dispatch cimport attach, tls, trt_operator, trt_thread_state, trt_value, operator_named, OPS, FRESH, OUT, INPLACE, NO_OUT
 from tensorrt_lite._C.core.row_schema cimport Schema, schema_of, REQUIRED
 from tensorrt_lite._C.core.boxing cimport box_arguments, call_boxed, register_boxed
+from importlib import import_module
 from tensorrt_lite._C.core.return_types import classes as result_classes
 
 attach()
@@ -28,7 +29,7 @@ cdef class Operator:
     """
     cdef trt_operator* op
     cdef readonly int mode
-    cdef readonly str _name, overload
+    cdef readonly str namespace, row_name, _name, overload
     cdef readonly tuple argument_names, argument_types
     cdef tuple defaults
     cdef int positional
@@ -41,10 +42,6 @@ cdef class Operator:
     @property
     def __name__(self):
         return f"{self._name}.{self.overload}"
-
-    @property
-    def namespace(self):
-        return "aten"
 
     @property
     def is_view(self):
@@ -76,13 +73,13 @@ cdef class Operator:
 
     def name(self):
         """``aten::add.Tensor``; without a point for the default overload."""
-        return f"aten::{self._name}" + ("" if self.overload == "default" else "." + self.overload)
+        return f"{self.namespace}::{self._name}" + ("" if self.overload == "default" else "." + self.overload)
 
     def __repr__(self):
-        return f"<OpOverload(op='aten.{self._name}', overload='{self.overload}')>"
+        return f"<OpOverload(op='{self.namespace}.{self._name}', overload='{self.overload}')>"
 
     def __str__(self):
-        return f"aten.{self._name}.{self.overload}"
+        return f"{self.namespace}.{self._name}.{self.overload}"
 
     def __reduce__(self):
         return operator_object, (self.op.name.decode(), self.mode)
@@ -106,8 +103,6 @@ cdef class Operator:
         self.check_types(given)
         if mode == INPLACE:
             out = given[0]
-        if not self.op.row.checked:
-            check_reissue(self, given, out)
         if mode == INPLACE or mode == OUT:
             check_target(self, given, out)
         result = call_boxed(self.op, given, out, mode)
@@ -193,12 +188,6 @@ cdef int check_target(Operator func, tuple given, object out) except -1:
     return 0
 
 
-# Kernels of private rows rely on what public functions have checked. Such an operator may be issued again inside __torch_dispatch__, with tensors of
-# the same shapes and types; this thread's calls that are being handled.
-cdef list handled_calls():
-    return list_of_thread(&tls().handled_calls)
-
-
 cdef list list_of_thread(PyObject** place):
     """The list in a field of the thread's state, made when it is first asked for; it stays for as long as the process."""
     if place[0] == NULL:
@@ -206,40 +195,6 @@ cdef list list_of_thread(PyObject** place):
         Py_INCREF(fresh)
         place[0] = <PyObject*>fresh
     return <list>place[0]
-
-
-cdef bint is_same(object a, object b) except -1:
-    cdef TensorBase x, y
-    cdef Py_ssize_t i
-    if a is b:
-        return True
-    if isinstance(a, TensorBase) and isinstance(b, TensorBase):
-        x, y = <TensorBase>a, <TensorBase>b
-        if x.dtype != y.dtype or x.ndim != y.ndim:
-            return False
-        for i in range(x.ndim):
-            if x.sizes[i] != y.sizes[i]:
-                return False
-        return True
-    if type(a) is not type(b):
-        return False
-    if isinstance(a, (list, tuple)):
-        if len(a) != len(b):
-            return False
-        for i in range(len(a)):
-            if not is_same(a[i], b[i]):
-                return False
-        return True
-    return isinstance(a, (int, float, complex, str)) and (a == b or a != a and b != b)
-
-
-cdef int check_reissue(Operator func, tuple given, object out) except -1:
-    for other, arguments, target in reversed(handled_calls()):
-        if other is func and is_same(arguments, given) and is_same(target, out):
-            return 0
-    raise RuntimeError(
-        f"{func} is private: its kernel relies on what a public function checks. It can be called inside __torch_dispatch__ in place of the call that is being "
-        "handled, with tensors of the same shapes and types.")
 
 
 cdef dict _objects = {}            # (row's name, write mode): Operator
@@ -265,7 +220,9 @@ def operator_object(str name, int mode=FRESH):
     o.op = op
     o.mode = mode
     schema = schema_of(op.row.schema)
-    o._name = name + ("_" if mode == INPLACE and not name.endswith("_") else "")
+    o.row_name = name + ("_" if mode == INPLACE and not name.endswith("_") else "")
+    o.namespace = "trtl" if name.startswith("trtl_") else "aten"
+    o._name = o.row_name.removeprefix("trtl_")
     o.overload = ("out" if schema.overload in ("default", "Tensor") else schema.overload + "_out") if mode == OUT else schema.overload
     o.argument_names, o.defaults, o.positional = schema.names, schema.defaults, schema.positional
     o.argument_types = tuple([kind.partition("(")[0] for kind in schema.types])        # without marks of what is written
@@ -287,7 +244,7 @@ def run_below(func, tuple args, dict kwargs):
     """The operator with the key Python excluded: what `super().__torch_dispatch__` does. Results are plain tensors."""
     cdef trt_thread_state* state = tls()
     cdef uint64_t excluded = state.excluded
-    state.excluded = excluded | K_PYTHON
+    state.excluded = excluded | K_DISPATCHED
     try:
         return func(*args, **kwargs)
     finally:
@@ -330,7 +287,7 @@ cdef object ask(object func, list types, tuple args, dict kwargs):
             modes = <list>state.dispatch_modes
             active = modes.pop()
             if not modes:
-                state.included = included & ~<uint64_t>K_PYTHON
+                state.included = included & ~<uint64_t>K_DISPATCHED
             try:
                 result = active.__torch_dispatch__(func, handed, args, kwargs)
             finally:
@@ -353,6 +310,8 @@ cdef object ask(object func, list types, tuple args, dict kwargs):
 
 cdef object run_in_python(trt_operator* op, const trt_value* v, PyObject* out, int mode):
     """The boxed kernel under the key."""
+    if op.mask & K_DECOMPOSE:
+        return run_decomposed(op, v, out, mode)        # called in __torch_dispatch__, where the key above Autograd is excluded
     cdef tuple arguments = box_arguments(op, v, True)
     cdef Operator func = operator_object(op.name.decode(), FRESH if mode == NO_OUT else mode)
     cdef list types = []
@@ -364,15 +323,7 @@ cdef object run_in_python(trt_operator* op, const trt_value* v, PyObject* out, i
         kwargs["out"] = target
     collect_types(arguments, types)
     collect_types(target, types)
-    if op.row.checked:
-        result = ask(func, types, args, kwargs)
-    else:
-        calls = handled_calls()
-        calls.append((func, arguments, target))
-        try:
-            result = ask(func, types, args, kwargs)
-        finally:
-            calls.pop()
+    result = ask(func, types, args, kwargs)
     if mode == INPLACE:
         if result is not None and not isinstance(result, TensorBase) and op.row.returned == c't':
             raise RuntimeError(f"{op.name.decode()}: a kernel must return a Tensor, not {type(result).__name__}")
@@ -395,6 +346,52 @@ cdef object apart(object result, tuple arguments):
 
 
 register_boxed(KEY_PYTHON, run_in_python)
+
+
+# ---- rows that modes see taken apart -------------------------------------------------------------------------------
+
+# A fused row names by `decompose` what it is made of. Its key is above Autograd and is on where the key Python is, so that each piece is recorded with
+# a Node of its own, and a mode sees the operators that PyTorch shows it, forward and backward.
+cdef dict _decompositions = {}     # {operator's id: a function, or "module.function" of tensorrt_lite._decompositions until it is first called}
+
+
+def set_decomposition(int operator_id, function):
+    """Let a row be taken apart by a function of the schema's arguments."""
+    cdef trt_operator* op = &OPS[operator_id]
+    op.kernels[<int>KEY_DECOMPOSE] = op.kernels[<int>KEY_PYTHON] if op.row.pack == NULL else op.row.pack
+    op.mask |= K_DECOMPOSE
+    _decompositions[operator_id] = function
+
+
+def decomposition(str name not None):
+    """The function that a row is taken apart by, None where it is not."""
+    cdef trt_operator* op = operator_named(name)
+    return None if op == NULL or not op.mask & K_DECOMPOSE else decomposition_of(op)
+
+
+cdef object decomposition_of(trt_operator* op):
+    cdef int place = <int>(op - OPS)
+    function = _decompositions[place]
+    if isinstance(function, str):
+        module, _, name = function.rpartition(".")
+        function = getattr(import_module("tensorrt_lite._decompositions." + module), name)
+        _decompositions[place] = function
+    return function
+
+
+cdef object run_decomposed(trt_operator* op, const trt_value* v, PyObject* out, int mode):
+    """The boxed kernel under the key Decompose."""
+    cdef tuple arguments = box_arguments(op, v, False)
+    result = decomposition_of(op)(*arguments)
+    if mode == OUT or mode == INPLACE:
+        target = <object>out
+        if mode == OUT and result.shape != target.shape:
+            target.resize_(result.shape)
+        return target.copy_(result)
+    return result
+
+
+register_boxed(KEY_DECOMPOSE, run_decomposed)
 
 
 def is_active(arguments):
@@ -520,9 +517,9 @@ cdef list modes_of_thread():
 
 cdef int note_modes(list modes) except -1:
     if modes:
-        tls().included |= K_PYTHON
+        tls().included |= K_DISPATCHED
     else:
-        tls().included &= ~<uint64_t>K_PYTHON
+        tls().included &= ~<uint64_t>K_DISPATCHED
     return 0
 
 

@@ -444,7 +444,7 @@ cdef inline void copy_header(TensorBase r, TensorBase t):
     r.device_index = t.device_index
     r.layout = t.layout
     # the class of the result is Tensor; what stands for another tensor does so by its storage
-    r.keys = t.keys & ~<uint64_t>(K_DERIVATIVES | K_PYTHON) | (K_PYTHON if t.keys & K_STANDS_IN else 0)
+    r.keys = t.keys & ~<uint64_t>(K_DERIVATIVES | K_DISPATCHED) | (K_PYTHON if t.keys & K_STANDS_IN else 0)
     r.inference = t.inference      # a view of a normal tensor is a normal tensor, in inference mode too
     if not t.inference and inference_flag:
         r.creation_meta = CREATED_INFERENCE

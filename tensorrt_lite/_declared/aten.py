@@ -1,4 +1,4 @@
-"""`trt.ops.aten`: the library's own operators as objects, by PyTorch's names.
+"""`trt.ops.aten`: the library's own operators as objects, by PyTorch's names; `trt.ops.trtl`: those that PyTorch lacks (rows `trtl_NAME`).
 
 A row is one operator where PyTorch has several overloads (`sum` with and without `dim`), so every overload's name of a packet gives the same
 object, but for forms that write: `add.out` and the packet `add_`. Composed rows have objects, too; modes below Autograd see what they are made of.
@@ -97,7 +97,7 @@ class OperatorPacket:
             raise AttributeError(name)
         form = self._form(name)
         if form is None:
-            raise AttributeError(f"The underlying op of 'aten.{self.__name__}' has no overload name '{name}'")
+            raise AttributeError(f"The underlying op of '{self}' has no overload name '{name}'")
         setattr(self, name, form)
         return form
 
@@ -107,10 +107,10 @@ class OperatorPacket:
         return (self._form("out" if "out" in kwargs else "default") if function is None else function)(*args, **kwargs)
 
     def __repr__(self) -> str:
-        return f"<OpOverloadPacket(op='aten.{self.__name__}')>"
+        return f"<OpOverloadPacket(op='{self}')>"
 
     def __str__(self) -> str:
-        return f"aten.{self.__name__}"
+        return f"trtl.{self.__name__[5:]}" if self.__name__.startswith("trtl_") else f"aten.{self.__name__}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return packet, (self.__name__,)
@@ -157,16 +157,16 @@ def schema_of(operator: Any) -> Any:
     import tensorrt_lite._declared.schema as _schema
 
     if isinstance(operator, Operator):
-        text = operator.schema
+        text = operator.schema.removeprefix("trtl_")
     else:
         found = _declarations.find(operator._name)
         if found is None:
             raise AttributeError(f"{operator} has no schema")
         text = found[0].schema
     text = re.sub(r"Tensor\?(\(\w+!?\))", r"Tensor\1?", text)  # rows write the ? first
-    return _schema.parse(f"aten::{text}")
+    return _schema.parse(f"{operator.namespace}::{text}")
 
 
 def packet_of(operator: Any) -> OperatorPacket | None:
     """The packet that an operator object belongs to."""
-    return packet(operator._name)
+    return packet(operator.row_name if isinstance(operator, Operator) else operator._name)

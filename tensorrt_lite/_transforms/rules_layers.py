@@ -233,7 +233,7 @@ def _batch_norm(call: Call) -> Any:
 _NONE, _MEAN, _SUM = 0, 1, 2
 
 
-@rule("_nll_loss", "_cross_entropy")
+@rule("nll_loss_forward", "nll_loss2d_forward", "trtl_cross_entropy")
 def _class_loss(call: Call) -> Any:
     """Each element's own sum or mean: rows are folded and reduced apart."""
     if call.batched("weight"):
@@ -256,9 +256,25 @@ def _class_loss(call: Call) -> Any:
         loss = flattened(rows, 1, rows.dim() - 1).sum(1)
         if reduction == _MEAN:
             loss = loss / total
-    if call.name == "_nll_loss":
-        return loss, total
+    if call.name != "trtl_cross_entropy":
+        return loss, total.to(results[1].dtype)
     return loss, results[1].reshape(call.size, results[1].numel() // max(call.size, 1)), total.to(results[2].dtype)
+
+
+@rule("nll_loss_backward", "nll_loss2d_backward")
+def _class_loss_backward(call: Call) -> Any:
+    if call.batched("weight"):
+        return loop(call)
+    x, target, grad, reduction = call.front("self"), call.front("target"), call.front("grad_output"), call["reduction"]
+    if reduction == _MEAN:
+        grad = grad / call.front("total_weight").to(grad.dtype)
+    if reduction != _NONE:
+        grad = padded(grad, target.dim() - 1).expand(target.shape)
+    single = call.rank("self") == 1
+    given = {"self": x if single else fold(x), "target": target.reshape(call.size) if single else fold(target)}
+    total = call["total_weight"] if not call.batched("total_weight") else call.front("total_weight")[0]
+    result = call.run(grad_output=grad.reshape(given["target"].shape), total_weight=total, reduction=_NONE, **given)
+    return result if single else unfold(result, call.size)
 
 
 @rule("_polar")

@@ -622,7 +622,7 @@ def test_internal_operators_refuse_types_without_kernels():
     for dtype in (trt.int32, trt.bool, trt.complex64):
         x = trt.ones(2, 3).to(dtype)
         with pytest.raises(NotImplementedError, match="not implemented for"):
-            trt._ops._softmax_backward(x, x, 1, False)
+            trt._ops._softmax_backward_data(x, x, 1, trt.float32)
 
 
 def test_objects_in_the_place_of_types_and_formats():

@@ -12,7 +12,7 @@ import re
 import zlib
 
 from .expression import names
-from .pointwise import camel, derivative_identifier, derivatives
+from .pointwise import camel, derivative_identifier, derivatives, emit_decomposition
 from .schema import Argument, DeclarationError, Operator, autocast_letters, schema_text, stored_letters
 from .steps import Family, structured_kernel
 
@@ -146,7 +146,7 @@ def emit_row(op: Operator) -> str:
         f"static void* pack_{op.name}({', '.join(f'{t} {name}' for t, name in typed)}) {{ trt_value v[{max(len(letters), 1)}]; {stores} return trt_core->box(&trt_ops[{op.identifier}], v, {'out, mode' if takes_out(op) else 'NULL, TRT_NO_OUT'}); }}",
         f"static void* unpack_{op.name}(trt_operator* op, const trt_value* v, void* out, int mode) {{ return op_{op.name}({', '.join(loads)}); }}",
         f"static void* invoke_{op.name}(trt_operator* op, void* kernel, const trt_value* v, void* out, int mode) {{ return ((void* (*)({', '.join(t for t, _ in typed)}))kernel)({', '.join(loads)}); }}",
-        f"static const trt_row row_{op.name} = {{\"{schema_text(op)}\", \"{letters}\", '{returned}', {int(takes_out(op))}, {int(bool(op.row.get('view')))}, {len(op.returns) if returned == 'o' else 0}, {int(op.name[0] != '_' or bool(op.row.get('checked')))}, {autocast_letters(op)}, {stored_letters(op)}, (void*)pack_{op.name}, unpack_{op.name}, invoke_{op.name}}};",
+        f"static const trt_row row_{op.name} = {{\"{schema_text(op)}\", \"{letters}\", '{returned}', {int(takes_out(op))}, {int(bool(op.row.get('view')))}, {len(op.returns) if returned == 'o' else 0}, {autocast_letters(op)}, {stored_letters(op)}, (void*)pack_{op.name}, unpack_{op.name}, invoke_{op.name}}};",
     ]
     return "\n".join("    " + line for line in lines)
 
@@ -252,11 +252,14 @@ def emit_operator(op: Operator, text: list[str], init: list[str], family: Family
         init.append(f"register_kernel({op.identifier}, b\"{op.name}\", KEY_{key}, <void*><fn_{op.name}>{function})")
     boxed = ["PYTHON"] * (not op.row.get("composed")) + ["AUTOCAST"] * ("autocast" in op.row) + ["FORWARD_AD"] * bool(op.backward and not op.row.get("view")) + [key for key in ("CUSTOM", "CUDA") if key not in kernels] + ["STORAGE_ONLY"] * (not op.row.get("view") and not op.row.get("moves") and op.row.get("stored") != "own")
     init.append(f"register_row({op.identifier}, b\"{op.name}\", &row_{op.name}, {' | '.join('K_' + key for key in boxed) or '0'})")
+    emit_decomposition(op, text, init)
     if not op.row.get("view"):
         emit_forward(op, text, init)
     if op.backward or op.row.get("view"):
         emit_autograd(op, text)
         init.append(f"register_kernel({op.identifier}, b\"{op.name}\", KEY_AUTOGRAD, <void*><fn_{op.name}>{op.row.get('recorded', 'autograd_' + op.name)})")
+    elif "recorded" in op.row:
+        init.append(f"register_kernel({op.identifier}, b\"{op.name}\", KEY_AUTOGRAD, <void*><fn_{op.name}>{op.row['recorded']})")
     if op.row.get("view") or op.row.get("moves") or op.row.get("stored") == "own":
         init.append(f"take_storage_only({op.identifier})")
 

@@ -23,6 +23,7 @@ from tensorrt_lite._C.core.tensor cimport *
 from tensorrt_lite._C.core.dispatch cimport *
 from tensorrt_lite._C.core.args cimport *
 from tensorrt_lite._C.core.boxing cimport recall
+from tensorrt_lite._C.core.python_key import set_decomposition
 from tensorrt_lite._C.core.iterator cimport *
 from tensorrt_lite._C.core.text cimport dtype_text, cpp_type_text, sizes_text
 from tensorrt_lite._C.core.parallel cimport *

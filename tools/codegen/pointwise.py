@@ -369,7 +369,7 @@ def row_of(op: Operator) -> str:
     """The row of core/dispatch.h: tensors first, then parameters."""
     if [a for a in op.arguments if a.is_tensor] != op.arguments[: len(op.tensors)]:
         raise DeclarationError(f"{op.family}.yaml: {op.name} has a tensor behind a parameter")
-    return f'static trt_row row_{op.name} = {{"{schema_text(op)}", "{"t" * len(op.tensors)}{"s" * len(op.params)}", \'t\', 1, 0, 0, 1, {autocast_letters(op)}, NULL, NULL, NULL}};'
+    return f'static trt_row row_{op.name} = {{"{schema_text(op)}", "{"t" * len(op.tensors)}{"s" * len(op.params)}", \'t\', 1, 0, 0, {autocast_letters(op)}, NULL, NULL, NULL}};'
 
 
 def emit_operator(family: str, op: Operator, forward: Loop, fused: dict[str, Loop], py: list[str], init: list[str]) -> None:
@@ -444,6 +444,21 @@ def emit_operator(family: str, op: Operator, forward: Loop, fused: dict[str, Loo
     read = set().union(*(names(formula) for formula in op.backward.values()))
     saved_params = ",".join(a.name if a.name in read else "" for a in params)
     init.append(f"row_{op.name}.unpack = unpack_pointwise; row_{op.name}.invoke = invoke_pointwise; register_pointwise(&{info}, {op.identifier}, &row_{op.name}, \"{','.join(tensors)}\", \"{saved_params}\")")
+    emit_decomposition(op, py, init)
+
+
+def emit_decomposition(op: Operator, text: list[str], init: list[str]) -> None:
+    """What modes see in the row's place: a function of tensorrt_lite/_decompositions by its name, or the row's formula."""
+    declared = op.row.get("decompose")
+    if declared is None:
+        return
+    if re.fullmatch(r"\w+\.\w+", declared) and not declared.startswith("_ops."):
+        init.append(f'set_decomposition({op.identifier}, "{declared}")')
+        return
+    if unknown := {u for u in names(declared) if u not in {a.name for a in op.arguments} | {"True", "False", "None"} and not u.startswith("_ops")}:
+        raise DeclarationError(f"{op.family}.yaml: decompose of {op.name} reads unknown names {sorted(unknown)}")
+    text.append(f"def decompose_{op.name}({', '.join(a.name for a in op.arguments)}):\n    return {declared}\n")
+    init.append(f"set_decomposition({op.identifier}, decompose_{op.name})")
 
 
 def emit_formula(family: str, op: Operator, target: str, formula: str, slots: dict[str, int], py: list[str]) -> None:

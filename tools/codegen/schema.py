@@ -13,8 +13,9 @@ recorded (a function that takes calls with gradients in the place of the generat
 `out` and whether the call is in place, and chooses between operators), forward (how tangents pass: `linear`
 in all differentiable arguments together, or by argument `linear` or a formula over the arguments, `<argument>_t` and `result`; without it the
 derivative comes from the Node's; of a pointwise row `self_adjoint` where the function of complex numbers is not holomorphic), composed (true: its gradients are those of the operators
-that its kernel calls, so modes and subclasses see those in its place; other function rows without a gradient say `backward: none`), checked (true: the kernel of a private row checks its arguments
-itself, so the operator may be called by name), autocast (how arguments are cast
+that its kernel calls, so modes and subclasses see those in its place; other function rows without a gradient say `backward: none`),
+decompose (what modes and subclasses see in the row's place: a formula over `_ops` and the arguments, or the name of a function of tensorrt_lite/_decompositions, `loss.cross_entropy`, with
+the row's arguments; a row that ATen lacks, `op: trtl::name`, has one), autocast (how arguments are cast
 under autocast, see autograd/autocast.pyx: lower, float32, promote, float32_sum or banned, also by device), overload (PyTorch's name of the overload that the schema is closest to). A structured row has step (of the family's
 steps.yaml, or its own: `fields` of its struct beside the pointers to its tensors, and what loop_steps.py says of a loop; then the meta function gets the struct, the name and
 the arguments and makes a contiguous result, and there is no operation), operation (of the enumerations there: one, or those among which the meta function chooses), meta (the function that checks, fills in the step's
@@ -64,7 +65,7 @@ KNOWN_KEYS = {
     "op", "signature", "kind", "variants", "expr", "int_expr", "complex_expr", "bool_expr", "promote", "dtypes", "backward", "scalar", "wide_number", "wide_params", "checks",
     "half_expr", "half_bits", "cost", "kernel", "view", "entry", "samples", "reference", "aliases", "doc", "first_bool", "nondiff", "backward_dtypes", "node",
     "multi_view", "bool_error", "int_error", "tensor_only", "symbol", "cases",
-    "overload", "autocast", "two_numbers", "exact_out", "out_needs", "public", "body", "forward", "flat", "saved_for", "saved_as", "recorded", "held", "moves", "stored", "composed", "checked",
+    "overload", "autocast", "two_numbers", "exact_out", "out_needs", "public", "body", "forward", "flat", "saved_for", "saved_as", "recorded", "held", "moves", "stored", "composed", "decompose",
     "step", "operation", "meta", "called",
     "overloads", "spellings", "by_name", "starred", "batch",
     "shape", "dtype", "require", "let",
@@ -261,13 +262,17 @@ def check_batch(row: dict[str, Any], arguments: list[Argument], where: str) -> N
 
 def parse_row(row: dict[str, Any], family: str, composed: bool = False) -> Operator:
     name = row.get("op")
+    if isinstance(name, str) and name.startswith("trtl::"):
+        if "decompose" not in row:
+            raise DeclarationError(f"{family}.yaml: {name} is no operator of ATen and has no decompose")
+        name = "trtl_" + name[6:]
     unknown = set(row) - (COMPOSED_KEYS if composed else KNOWN_KEYS)
     if not name or unknown:
         raise DeclarationError(f"{family}.yaml: row {name!r} has unknown keys {sorted(unknown)}" if name else f"{family}.yaml: a row has no 'op'")
     if "signature" not in row:
         raise DeclarationError(f"{family}.yaml: {name} has no signature")
     declared, arguments, returns, result_names = parse_signature(row["signature"])
-    if declared not in (None, name.rpartition(".")[2]):
+    if declared not in (None, name.rpartition(".")[2], name.removeprefix("trtl_")):
         raise DeclarationError(f"{family}.yaml: {name} has the signature of {declared}")
     check_batch(row, arguments, f"{family}.yaml: {name}")
     variants = row.get("variants", "" if "." in name else "function, method")

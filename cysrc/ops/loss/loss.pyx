@@ -1,5 +1,5 @@
-# Losses over class indices, and the entries of all losses. The kernels see rows: (N, C) logits, or (N, C, inner)
-# log-probabilities; other shapes are brought to these by recorded views. reduction: 0 none, 1 mean, 2 sum. Steps of the CPU are in cpu.pyx, of CUDA in
+# Losses over class indices, and the entries of all losses. The steps see rows: (N, C) logits, or (N, C, inner); the kernels
+# bring other shapes to these. reduction: 0 none, 1 mean, 2 sum. Steps of the CPU are in cpu.pyx, of CUDA in
 # cysrc/cuda/softmax.pyx.
 from tensorrt_lite._C.core.hints import hinted
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
@@ -54,20 +54,92 @@ cdef int check_gradient_sizes(str name, TensorBase grad, TensorBase target, int6
 
 # ---- nll_loss ------------------------------------------------------------------------------------------------------
 
-cdef object nll_loss_impl(TensorBase self, TensorBase target, TensorBase weight, int64_t reduction, int64_t ignore_index):
-    """self (N, C, inner), target (N, inner): loss, sum of the weights."""
+cdef TensorBase by_samples(TensorBase x):
+    """(C), (N, C) or (N, C, *) as (N, C, inner), in memory of the same order where it can be."""
+    cdef int64_t sizes[3]
+    cdef int64_t strides[3]
+    cdef int i
+    if x.ndim == 3:
+        return x
+    if x.ndim > 3:
+        x = contiguous_of(x)
+    sizes[0], sizes[1], sizes[2] = 1 if x.ndim == 1 else x.sizes[0], x.sizes[0 if x.ndim == 1 else 1], 1
+    for i in range(2, x.ndim):
+        sizes[2] *= x.sizes[i]
+    strides[0], strides[1], strides[2] = 0 if x.ndim == 1 else x.strides[0], x.strides[0 if x.ndim == 1 else 1], 1
+    return make_view(x, 3, sizes, strides, x.offset)
+
+
+cdef int check_nll(str name, int spatial, TensorBase self, TensorBase target) except -1:
+    """Log-probabilities (N, C) or (C) and targets (N) or (), of images (N, C, H, W) and (N, H, W)."""
+    cdef bint single = self.ndim == 1 and target.ndim == 0
+    if spatial:
+        if target.ndim != 3:
+            raise RuntimeError(f"{name}: only batches of spatial targets supported (3D tensors) but got targets of size: {shape_text(target)}")
+        if self.ndim != 4:
+            raise RuntimeError(f"{name}: only batches of spatial inputs supported (4D tensors), but got input of size: {shape_text(self)}")
+        if self.sizes[0] != target.sizes[0] or self.sizes[2] != target.sizes[1] or self.sizes[3] != target.sizes[2]:
+            raise RuntimeError(f"{name}: size mismatch (got input: {shape_text(self)}, target: {shape_text(target)})")
+        return 0
+    if self.ndim < 1 or self.ndim > 2:
+        raise RuntimeError(f"{name}: input tensor should be 1D or 2D, got {shape_text(self)}")
+    if target.ndim > 1:
+        raise RuntimeError(f"{name}: 0D or 1D target tensor expected, multi-target not supported, got {shape_text(target)}")
+    if not single and (self.ndim == 1 or target.ndim == 0 or self.sizes[0] != target.sizes[0]):
+        raise RuntimeError(f"{name}: size mismatch (got input: {shape_text(self)}, target: {shape_text(target)})")
+    return 0
+
+
+cdef object nll_forward(str name, int spatial, TensorBase self, TensorBase target, TensorBase weight, int64_t reduction, int64_t ignore_index):
+    """Loss, sum of the weights."""
     cdef int code = real_code(self, "nll_loss")
     cdef class_loss call
-    cdef TensorBase t, w, loss, total_weight
-    if self.ndim != 3 or target.ndim != 2 or self.sizes[0] != target.sizes[0] or self.sizes[2] != target.sizes[1]:
-        raise RuntimeError(f"nll_loss: input {shape_text(self)} and target {shape_text(target)} do not fit")
+    cdef TensorBase x, t, w, loss, total_weight
+    check_nll(name, spatial, self, target)
+    check_reduction(reduction)
+    x = by_samples(self)
     t = class_indices(target, "")
-    w = class_weights(weight, self.sizes[1], code)
-    fill_call(&call, t.numel, self.sizes[1], self.sizes[2], reduction, ignore_index, 0)
+    w = class_weights(weight, x.sizes[1], code)
+    fill_call(&call, t.numel, x.sizes[1], x.sizes[2], reduction, ignore_index, 0)
     loss = loss_tensor(self, t, reduction)
     total_weight = empty_tensor(0, NULL, code, place_of(self))
-    run_nll_loss(self.device_type, &call, self, t, w, loss, total_weight)
+    run_nll_loss(self.device_type, &call, x, t, w, loss, total_weight)
     return loss, total_weight
+
+
+cdef TensorBase nll_backward(str name, int spatial, TensorBase grad, TensorBase self, TensorBase target, TensorBase weight, int64_t reduction, int64_t ignore_index,
+                             TensorBase total_weight):
+    """The loss is linear in its input: a scatter of the gradients times the weights."""
+    cdef int code = real_code(self, "nll_loss")
+    cdef class_loss call
+    cdef TensorBase d = empty_tensor(self.ndim, self.sizes, self.dtype, place_of(self)), x
+    check_nll(name, spatial, self, target)
+    check_reduction(reduction)
+    check_gradient_sizes("nll_loss", grad, target, reduction)
+    check_saved("nll_loss", total_weight, code, 1, d)
+    if d.numel:
+        x = by_samples(d)
+        fill_call(&call, target.numel, x.sizes[1], x.sizes[2], reduction, ignore_index, 0)
+        run_nll_loss_backward(d.device_type, &call, grad, class_indices(target, ""), class_weights(weight, x.sizes[1], code), total_weight, x)
+    return d
+
+
+cdef object nll_loss_forward_impl(TensorBase self, TensorBase target, TensorBase weight, int64_t reduction, int64_t ignore_index):
+    return nll_forward("nll_loss_forward", 0, self, target, weight, reduction, ignore_index)
+
+
+cdef object nll_loss2d_forward_impl(TensorBase self, TensorBase target, TensorBase weight, int64_t reduction, int64_t ignore_index):
+    return nll_forward("nll_loss2d_forward", 2, self, target, weight, reduction, ignore_index)
+
+
+cdef TensorBase nll_loss_backward_impl(TensorBase grad_output, TensorBase self, TensorBase target, TensorBase weight, int64_t reduction, int64_t ignore_index,
+                                       TensorBase total_weight):
+    return nll_backward("nll_loss_backward", 0, grad_output, self, target, weight, reduction, ignore_index, total_weight)
+
+
+cdef TensorBase nll_loss2d_backward_impl(TensorBase grad_output, TensorBase self, TensorBase target, TensorBase weight, int64_t reduction, int64_t ignore_index,
+                                         TensorBase total_weight):
+    return nll_backward("nll_loss2d_backward", 2, grad_output, self, target, weight, reduction, ignore_index, total_weight)
 
 
 cdef object picked_weights(object target, object weight, int64_t ignore_index, object dtype, int64_t classes):
@@ -78,59 +150,50 @@ cdef object picked_weights(object target, object weight, int64_t ignore_index, o
     return w, safe
 
 
-cdef object nll_gradient(object grad, object meta, object target, object weight, object total_weight, int64_t reduction, int64_t ignore_index):
-    """The loss is linear in its input: a scatter of the gradients times the weights."""
-    cdef object shape = meta[0]
-    cdef class_loss call
-    cdef TensorBase d
-    cdef Dims size
-    if grad is None:
-        return None
-    if not grad_mode():
-        parse_dims(shape, &size, "nll_loss", "shape")
-        d = empty_tensor(size.n, size.v, meta[1], place_of(<TensorBase>grad))
-        if d.numel >= HELD_NUMEL:
-            grad, target, weight = held(<TensorBase?>grad), held(<TensorBase?>target), held(<TensorBase>weight)
-        if (<TensorBase?>target).ndim != 2 or (<TensorBase>target).sizes[0] != size.v[0] or (<TensorBase>target).sizes[1] != size.v[2]:
-            raise RuntimeError(f"nll_loss: a target of shape {shape_text(<TensorBase>target)} does not fit an input of shape {list(shape)}")
-        check_gradient_sizes("nll_loss", <TensorBase?>grad, <TensorBase>target, reduction)
-        check_saved("nll_loss", <TensorBase?>total_weight, F64 if d.dtype == F64 else F32, 1, d)
-        if d.numel:
-            fill_call(&call, (<TensorBase>target).numel, size.v[1], size.v[2], reduction, ignore_index, 0)
-            run_nll_loss_backward(d.device_type, &call, grad, class_indices(target, ""), class_weights(weight, size.v[1], F64 if d.dtype == F64 else F32), total_weight, d)
-        return d
-    w, safe = picked_weights(target, weight, ignore_index, dtype_of(meta[1]), shape[1])
-    values = -(w * grad)
-    if reduction == MEAN:
-        values = values / total_weight.detach()
-    values = values.to(dtype_of(meta[1]))
-    return grad.new_zeros(shape).scatter(1, safe.unsqueeze(1), values.unsqueeze(1))
-
-
 # ---- cross_entropy -------------------------------------------------------------------------------------------------
 
 cdef object cross_entropy_impl(TensorBase self, TensorBase target, TensorBase weight, int64_t reduction, int64_t ignore_index, double label_smoothing):
-    """self (N, C), target (N), or self (N, C, inner), target (N, inner): loss, logsumexp of the rows, sum of the weights."""
-    cdef int code = real_code(self, "cross_entropy_loss")
+    """self (N, C, *), target (N, *), or (C) and (): loss, logsumexp of the rows, sum of the weights."""
+    cdef int code = real_code(self, "cross_entropy_loss"), i
     cdef class_loss call
-    cdef TensorBase t, w, loss, lse, total_weight
-    if self.ndim != target.ndim + 1 or self.ndim < 2 or self.ndim > 3 or self.sizes[0] != target.sizes[0] or (self.ndim == 3 and self.sizes[2] != target.sizes[1]):
-        raise hinted("batch sizes", ValueError(f"Expected input batch_size ({self.sizes[0] if self.ndim else 0}) to match target batch_size ({target.sizes[0] if target.ndim else 0})."))
+    cdef TensorBase x, t, w, loss, lse, total_weight
+    check_class_sizes(self, target)
+    check_reduction(reduction)
+    x = self if self.ndim == 2 else by_samples(self)
     t = class_indices(target, "")
-    w = class_weights(weight, self.sizes[1], code)
-    fill_call(&call, t.numel, self.sizes[1], self.sizes[2] if self.ndim == 3 else 1, reduction, ignore_index, label_smoothing)
+    w = class_weights(weight, x.sizes[1], code)
+    fill_call(&call, t.numel, x.sizes[1], x.sizes[2] if x.ndim == 3 else 1, reduction, ignore_index, label_smoothing)
     loss = loss_tensor(self, t, reduction)
     lse = empty_tensor(1, &t.numel, code, place_of(self))
     total_weight = empty_tensor(0, NULL, code, place_of(self))
-    run_cross_entropy(self.device_type, &call, self, t, w, loss, lse, total_weight)
+    run_cross_entropy(self.device_type, &call, x, t, w, loss, lse, total_weight)
     return loss, lse, total_weight
+
+
+cdef int check_class_sizes(TensorBase x, TensorBase t) except -1:
+    """Logits (N, C, *) and class indices (N, *), or (C) and ()."""
+    cdef int i
+    if x.ndim == 1:
+        if t.ndim:
+            raise hinted("batch sizes", RuntimeError(f"Expected input batch_size to match target: input {shape_text(x)}, target {shape_text(t)}"))
+        return 0
+    if x.ndim < 1:
+        raise ValueError(f"Expected 1 or more dimensions (got {x.ndim})")
+    if t.ndim == 0 or x.sizes[0] != t.sizes[0]:
+        raise hinted("batch sizes", ValueError(f"Expected input batch_size ({x.sizes[0]}) to match target batch_size ({t.sizes[0] if t.ndim else 0})."))
+    if x.ndim == 2 and t.ndim != 1:
+        raise hinted("batch sizes", RuntimeError("0D or 1D target tensor expected, multi-target not supported"))
+    for i in range(x.ndim - 1):
+        if t.ndim != x.ndim - 1 or i and t.sizes[i] != x.sizes[i + 1]:
+            raise RuntimeError(f"Expected target size {[x.sizes[0]] + list((<object>x).shape[2:])}, got {list((<object>t).shape)}")
+    return 0
 
 
 cdef object cross_entropy_gradient(object grad, object self, object target, object weight, object lse, object total_weight, int64_t reduction,
                                    int64_t ignore_index, double smoothing):
     cdef class_loss call
-    cdef TensorBase x = self, d
-    cdef int64_t classes = x.sizes[1]
+    cdef TensorBase x = self, d, planes
+    cdef int64_t classes = x.sizes[0 if x.ndim == 1 else 1]
     if grad is None:
         return None
     if not grad_mode():
@@ -141,9 +204,14 @@ cdef object cross_entropy_gradient(object grad, object self, object target, obje
             if (<TensorBase?>target).numel != x.numel // classes:
                 raise RuntimeError(f"cross_entropy: a target of shape {shape_text(<TensorBase>target)} does not fit an input of shape {shape_text(x)}")
             check_gradient_sizes("cross_entropy", <TensorBase?>grad, <TensorBase>target, reduction)
-            fill_call(&call, x.numel // classes, classes, x.sizes[2] if x.ndim == 3 else 1, reduction, ignore_index, smoothing)
-            run_cross_entropy_backward(x.device_type, &call, grad, x, class_indices(target, ""), class_weights(weight, classes, F64 if x.dtype == F64 else F32), lse, total_weight, d)
+            planes = x if x.ndim == 2 else by_samples(x)
+            fill_call(&call, x.numel // classes, classes, planes.sizes[2] if planes.ndim == 3 else 1, reduction, ignore_index, smoothing)
+            run_cross_entropy_backward(x.device_type, &call, grad, planes, class_indices(target, ""), class_weights(weight, classes, F64 if x.dtype == F64 else F32), lse,
+                                       total_weight, d if x.ndim == 2 else by_samples(d))
         return d
+    if x.ndim == 1:
+        return cross_entropy_gradient(grad.reshape(1) if reduction == NONE else grad, self.unsqueeze(0), target.unsqueeze(0), weight, lse, total_weight, reduction,
+                                      ignore_index, smoothing).squeeze(0)
     w_, safe = picked_weights(target, weight, ignore_index, self.dtype, classes)
     per_row = grad if reduction != MEAN else grad / total_weight.detach().to(self.dtype)
     valid = _ops.ne(target, ignore_index).to(self.dtype)
@@ -399,11 +467,10 @@ def nll_loss_nd(input, target, weight=None, reduction=1, ignore_index=-100):
     check_reduction(reduction)
     if x.ndim < 1:
         raise ValueError(f"Expected 1 or more dimensions (got {x.ndim})")
-    if x.ndim == 1:
-        if t.ndim:
-            raise ValueError(f"nll_loss: expected a target without dimensions for input of size {shape_text(x)}, got {shape_text(t)}")
-        r = op__nll_loss(<TensorBase?>input.reshape(1, -1, 1), <TensorBase?>target.reshape(1, 1), weight, reduction, ignore_index)[0]
-        return r.reshape(()) if reduction == NONE else r
+    if x.ndim == 1 and t.ndim:
+        raise ValueError(f"nll_loss: expected a target without dimensions for input of size {shape_text(x)}, got {shape_text(t)}")
+    if x.ndim == 1 or x.ndim == 2 and t.ndim == 1 and x.sizes[0] == t.sizes[0]:
+        return op_nll_loss_forward(x, t, weight, reduction, ignore_index)[0]
     shape = list(t.shape)
     if t.ndim == 0 or x.sizes[0] != t.sizes[0]:
         raise hinted("batch sizes", ValueError(f"Expected input batch_size ({x.sizes[0]}) to match target batch_size ({t.sizes[0] if t.ndim else 0})."))
@@ -411,10 +478,12 @@ def nll_loss_nd(input, target, weight=None, reduction=1, ignore_index=-100):
         raise hinted("batch sizes", RuntimeError(f"0D or 1D target tensor expected, multi-target not supported"))
     if list(input.shape[2:]) != shape[1:]:
         raise RuntimeError(f"Expected target size {[x.sizes[0]] + list(input.shape[2:])}, got {shape}")
+    if x.ndim == 4:
+        return op_nll_loss2d_forward(x, t, weight, reduction, ignore_index)[0]
     inner = 1
     for size in shape[1:]:
         inner *= size
-    r = op__nll_loss(<TensorBase?>input.reshape(x.sizes[0], x.sizes[1], inner), <TensorBase?>target.reshape(x.sizes[0], inner), weight, reduction, ignore_index)[0]
+    r = op_nll_loss2d_forward(<TensorBase?>input.reshape(x.sizes[0], x.sizes[1], 1, inner), <TensorBase?>target.reshape(x.sizes[0], 1, inner), weight, reduction, ignore_index)[0]
     return r.reshape(shape) if reduction == NONE else r
 
 
@@ -430,11 +499,13 @@ cdef object probabilities_loss(object input, object target, object weight, int64
     if smoothing > 0:
         target = target * (1 - smoothing) + smoothing / classes
     logs = _ops.log_softmax(input, dim)
-    if weight is not None:
+    if weight is None:
+        product = logs * target
+    else:
         shape = [1] * input.dim()
         shape[dim] = classes
-        logs = logs * weight.reshape(shape)
-    product = logs * target
+        weight = weight.view(shape)
+        product = logs * target * weight
     if reduction == NONE:
         return -product.sum(dim)
     if reduction == SUM:
@@ -464,26 +535,7 @@ def cross_entropy_loss(input, target, weight=None, reduction=1, ignore_index=-10
         raise hinted("class targets", RuntimeError(f"Expected floating point type for target with class probabilities, got {dtype_label(t.dtype).decode()}"))
     if x.ndim == t.ndim and category[t.dtype] == CAT_FLOAT:
         raise RuntimeError(f"Expected floating point type for target with class probabilities, got {shape_text(t)} for input {shape_text(x)}")
-    if x.ndim == 2 and t.ndim == 1:
-        return op__cross_entropy(x, t, w, reduction, ignore_index, smoothing)[0]
-    if x.ndim == 1:
-        if t.ndim:
-            raise hinted("batch sizes", RuntimeError(f"Expected input batch_size to match target: input {shape_text(x)}, target {shape_text(t)}"))
-        r = op__cross_entropy(<TensorBase?>_ops.unsqueeze(x, 0), <TensorBase?>_ops.unsqueeze(t, 0), w, reduction, ignore_index, smoothing)[0]
-        return r.reshape(()) if reduction == NONE else r
-    if x.ndim < 1:
-        raise ValueError(f"Expected 1 or more dimensions (got {x.ndim})")
-    if t.ndim == 0 or x.sizes[0] != t.sizes[0]:
-        raise hinted("batch sizes", ValueError(f"Expected input batch_size ({x.sizes[0]}) to match target batch_size ({t.sizes[0] if t.ndim else 0})."))
-    if x.ndim == 2 and t.ndim != 1:
-        raise hinted("batch sizes", RuntimeError("0D or 1D target tensor expected, multi-target not supported"))
-    if list(input.shape[2:]) != list(target.shape[1:]):
-        raise RuntimeError(f"Expected target size {[x.sizes[0]] + list(input.shape[2:])}, got {list(target.shape)}")
-    inner = 1
-    for size in target.shape[1:]:
-        inner *= size
-    r = op__cross_entropy(<TensorBase?>input.reshape(x.sizes[0], x.sizes[1], inner), <TensorBase?>target.reshape(x.sizes[0], inner), w, reduction, ignore_index, smoothing)[0]
-    return r.reshape(target.shape) if reduction == NONE else r
+    return op_trtl_cross_entropy(x, t, w, reduction, ignore_index, smoothing)[0]
 
 
 WITHOUT_ROW = {name: "" for name in (

@@ -8,7 +8,7 @@ from tensorrt_lite._C.ops.reduction.backward cimport (
     prod_backward, restore_dims, selected_backward, selected_tangent, sum_backward, var_backward)
 from tensorrt_lite._C.ops.reduction.scan cimport cumulative_extreme, meta_scan
 from tensorrt_lite._C.ops.reduction.softmax cimport (
-    log_softmax_grad, log_softmax_tangent, meta_softmax, softmax_backward_impl, softmax_grad, softmax_tangent)
+    log_softmax_backward_impl, log_softmax_grad, log_softmax_tangent, meta_aten_softmax, meta_softmax, softmax_backward_impl, softmax_grad, softmax_second, softmax_tangent)
 from tensorrt_lite._C.steps.reduction cimport *
 from tensorrt_lite._C.ops.reduction import reduce as _on_cpu      # sets its step
 
@@ -456,9 +456,9 @@ cdef object softmax_entry(object function, object input, object dim, object dtyp
     d = parse_int(dim, name, "dim")
     code = parse_dtype(dtype, name)
     if out is None:
-        return op__log_softmax(self, d, code, None, FRESH) if log else op__softmax(self, d, code, None, FRESH)
+        return op_trtl_log_softmax(self, d, code, None, FRESH) if log else op_trtl_softmax(self, d, code, None, FRESH)
     check_out(out, name)
-    r = op__log_softmax(self, d, code, <TensorBase>out, OUT) if log else op__softmax(self, d, code, <TensorBase>out, OUT)
+    r = op_trtl_log_softmax(self, d, code, <TensorBase>out, OUT) if log else op_trtl_softmax(self, d, code, <TensorBase>out, OUT)
     bump_version(<TensorBase>out)
     return r
 

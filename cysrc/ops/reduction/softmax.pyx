@@ -1,15 +1,14 @@
 """softmax and log_softmax along one dimension, forward and backward. The meta functions, the derivatives, and the steps on the CPU."""
 from libc.stdint cimport int64_t
-from tensorrt_lite._C.autograd.node cimport grad_mode
 from tensorrt_lite._C.core.allocator cimport block_alloc, block_drop, trt_block, trt_block_hold
 from tensorrt_lite._C.core.device cimport DEV_CPU
 from tensorrt_lite._C.core.dispatch cimport OUT, attach
-from tensorrt_lite._C.core.dtype cimport CAT_FLOAT, NUM_DTYPES, category, dtype_of
+from tensorrt_lite._C.core.dtype cimport BF16, CAT_FLOAT, F16, F32, NUM_DTYPES, category
 from tensorrt_lite._C.core.iterator cimport cast_to, contiguous_of
 from tensorrt_lite._C.core.parallel cimport GRAIN, parallel_for
 from tensorrt_lite._C.core.tensor cimport ITEM_SIZE, TensorBase, data_of, empty_tensor, place_of, same_sizes, shape_text
 from tensorrt_lite._C.core.text cimport dtype_text
-from tensorrt_lite._C.operators cimport op__softmax_backward
+from tensorrt_lite._C.operators cimport op__log_softmax_backward_data, op__softmax_backward_data
 from tensorrt_lite._C.ops.reduction.lines cimport fill_lines
 from tensorrt_lite._C.ops.reduction.loops cimport reduce_kernels, softmax_combine_fn, softmax_kernels
 from tensorrt_lite._C.ops.reduction.reduce cimport reduce_loops
@@ -51,37 +50,47 @@ cdef TensorBase meta_softmax(line_call* call, str name, TensorBase self, int64_t
     return write_to_out(name, result, out, mode)
 
 
-cdef TensorBase softmax_backward_impl(TensorBase grad_output, TensorBase output, int64_t dim, bint log):
+cdef TensorBase meta_aten_softmax(line_call* call, str name, TensorBase self, int64_t dim, bint half_to_float, TensorBase out, int mode):
+    if half_to_float and self.dtype != F16 and self.dtype != BF16:
+        raise RuntimeError(f"_{name}: half_to_float asks for a half type, got {dtype_text(self.dtype)}")
+    return meta_softmax(call, name, self, dim, F32 if half_to_float else -1, out, mode)
+
+
+cdef TensorBase softmax_backward(str name, int operation, TensorBase grad_output, TensorBase output, int64_t dim, int input_dtype):
     cdef line_call call
     cdef TensorBase g, y, r
     if category[output.dtype] != CAT_FLOAT:
-        raise NotImplementedError(f"\"_softmax_backward\" not implemented for '{dtype_text(output.dtype)}'")
+        raise NotImplementedError(f"\"{name}\" not implemented for '{dtype_text(output.dtype)}'")
+    if not same_sizes(grad_output, output):
+        raise RuntimeError(f"{name}: the gradient has shape {shape_text(grad_output)}, the output {shape_text(output)}")
     g, y = contiguous_of(cast_to(grad_output, output.dtype)), contiguous_of(output)
-    call.operation = SOFTMAX_LOG_SOFTMAX if log else SOFTMAX_SOFTMAX
+    call.operation = operation
     fill_lines(&call, y, dim)
     r = empty_tensor(y.ndim, y.sizes, y.dtype, place_of(y))
-    if not same_sizes(g, y):
-        raise RuntimeError(f"_softmax_backward: the gradient has shape {shape_text(g)}, the output {shape_text(y)}")
     if y.numel:
         run_softmax_backward(y.device_type, &call, g, y, r)
-    return r
+    return r if input_dtype < 0 else cast_to(r, input_dtype)
+
+
+cdef TensorBase softmax_backward_impl(TensorBase grad_output, TensorBase output, int64_t dim, int input_dtype):
+    return softmax_backward("_softmax_backward_data", SOFTMAX_SOFTMAX, grad_output, output, dim, input_dtype)
+
+
+cdef TensorBase log_softmax_backward_impl(TensorBase grad_output, TensorBase output, int64_t dim, int input_dtype):
+    return softmax_backward("_log_softmax_backward_data", SOFTMAX_LOG_SOFTMAX, grad_output, output, dim, input_dtype)
 
 
 cdef object softmax_grad(object grad, object result, int64_t dim, object meta):
-    if not grad_mode():
-        r = op__softmax_backward(grad, result, dim, False)
-    else:
-        product = grad * result
-        r = product - result * product.sum(dim, True)
-    return r.to(dtype_of(meta[1]))
+    return op__softmax_backward_data(grad, result, dim, meta[1])
 
 
 cdef object log_softmax_grad(object grad, object result, int64_t dim, object meta):
-    if not grad_mode():
-        r = op__softmax_backward(grad, result, dim, True)
-    else:
-        r = grad - result.exp() * grad.sum(dim, True)
-    return r.to(dtype_of(meta[1]))
+    return op__log_softmax_backward_data(grad, result, dim, meta[1])
+
+
+cdef object softmax_second(object grad, object grad_output, object output, int64_t dim):
+    """The derivative of _softmax_backward_data() by the softmax."""
+    return grad_output * grad - (output * grad_output).sum(dim, True) * grad - grad_output * (output * grad).sum(dim, True)
 
 
 cdef object softmax_tangent(object tangent, object result, int64_t dim):
@@ -180,7 +189,7 @@ cdef int softmax(line_call* call, TensorBase self, TensorBase result) except -1:
     return 0
 
 
-cdef int softmax_backward(line_call* call, TensorBase grad, TensorBase output, TensorBase result) except -1:
+cdef int backward_of_lines(line_call* call, TensorBase grad, TensorBase output, TensorBase result) except -1:
     cdef SoftmaxRun s
     cdef int64_t blocks
     cdef trt_block* held[2]
@@ -207,4 +216,4 @@ cdef int softmax_backward(line_call* call, TensorBase grad, TensorBase output, T
 
 
 set_softmax(DEV_CPU, softmax)
-set_softmax_backward(DEV_CPU, softmax_backward)
+set_softmax_backward(DEV_CPU, backward_of_lines)
