@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import builtins
 import gc as _gc
 import sys as _sys
 
@@ -17,13 +16,10 @@ import sys as _sys
 _collecting = _gc.isenabled()
 _gc.disable()
 try:
-    from tensorrt_lite import _ops, _public
+    from tensorrt_lite import _ops, _public, _root
     from tensorrt_lite._interop import companions as _companions
     from tensorrt_lite.tensor import _TYPE_NAMES as _type_names
-    from tensorrt_lite.tensor import Parameter as _Parameter
     from tensorrt_lite.tensor import Tensor, UntypedStorage
-
-    globals().update(_public.functions(_ops.FUNCTIONS, "tensorrt_lite"))
 except ImportError as _error:
     from tensorrt_lite._names.missing import unbuilt
 
@@ -32,54 +28,10 @@ finally:
     if _collecting:
         _gc.enable()
 from tensorrt_lite._C.core.hints import LookUp as _LookUp
-from tensorrt_lite._C.core.device import (
-    channels_last,
-    channels_last_3d,
-    contiguous_format,
-    device,
-    get_default_device,
-    jagged,
-    layout,
-    memory_format,
-    preserve_format,
-    set_default_device,
-    sparse_bsc,
-    sparse_bsr,
-    sparse_coo,
-    sparse_csc,
-    sparse_csr,
-    strided,
-)
-from tensorrt_lite._C.core.dispatch import is_grad_enabled, is_inference_mode_enabled
-from tensorrt_lite._C.core.dtype import dtype, get_default_dtype, promote_types, set_default_dtype
-from tensorrt_lite._C.core.dtype import _dtype_by_name as _by_name
-from tensorrt_lite._C.core.dtype import labels as _labels
-from tensorrt_lite._C.core.parallel import get_num_threads, set_num_threads
-from tensorrt_lite._size import Size
 
 __version__ = "0.1.0"
 
-bool = _by_name("bool")
-uint8 = _by_name("uint8")
-int8 = _by_name("int8")
-int16 = short = _by_name("int16")
-int32 = int = _by_name("int32")
-int64 = long = _by_name("int64")
-float16 = half = _by_name("float16")
-bfloat16 = _by_name("bfloat16")
-float32 = float = _by_name("float32")
-float64 = double = _by_name("float64")
-complex64 = cfloat = _by_name("complex64")
-complex128 = cdouble = _by_name("complex128")
-complex32 = chalf = _by_name("complex32")
-inf = 1e400
-nan = inf - inf
-pi = 3.141592653589793
-e = 2.718281828459045
-newaxis = None
-
-_type_names.update(_labels())
-globals().update({kind.name: kind for kind in _type_names})
+globals().update({name: value for name, value in vars(_root).items() if not name.startswith("__") and name not in ("annotations", "builtins", "_name", "_function")})
 
 # Packages that are imported when they are first used: `import tensorrt_lite` stays within 50 ms.
 _LAZY = {
@@ -197,122 +149,3 @@ def __dir__() -> list[str]:
     from tensorrt_lite._names.listing import public
 
     return public(globals(), [*_LAZY, *_LAZY_NAMES, *_METHODS, *_TYPED, *_STORAGES, "Storage"])
-
-
-def is_tensor(obj) -> type(True):
-    """Whether obj is a Tensor.
-
-    Parameters:
-        obj (object): any object
-
-    Example:
-        >>> import tensorrt_lite as trt
-        >>> trt.is_tensor(trt.ones(2)), trt.is_tensor([1.0, 1.0])
-        (True, False)
-    """
-    return isinstance(obj, Tensor)
-
-
-def is_storage(obj) -> type(True):
-    """Whether obj is a storage.
-
-    Parameters:
-        obj (object): any object
-
-    Example:
-        >>> import tensorrt_lite as trt
-        >>> trt.is_storage(trt.ones(2).untyped_storage())
-        True
-    """
-    return isinstance(obj, UntypedStorage) or type(obj).__name__ == "TypedStorage" and isinstance(obj, __getattr__("TypedStorage"))
-
-
-def numel(input) -> type(0):
-    """The number of elements."""
-    return input.numel()
-
-
-def is_floating_point(input) -> type(True):
-    return input.is_floating_point()
-
-
-def is_complex(input) -> type(True):
-    return input.is_complex()
-
-
-def typename(obj) -> str:
-    """A tensor's type as type() names it ("torch.FloatTensor"), the qualified name of other objects' class.
-
-    Parameters:
-        obj (object): any object
-
-    Example:
-        >>> import tensorrt_lite as trt
-        >>> trt.typename(trt.ones(2))
-        'torch.FloatTensor'
-    """
-    return obj.type() if isinstance(obj, Tensor) else f"{type(obj).__module__}.{type(obj).__qualname__}"
-
-
-def broadcast_shapes(*shapes) -> Size:
-    """The shape that the given shapes broadcast to. RuntimeError when they don't, ValueError for a negative size.
-
-    Parameters:
-        *shapes (int or tuple of ints): the shapes
-
-    Example:
-        >>> import tensorrt_lite as trt
-        >>> trt.broadcast_shapes((3, 1), (1, 4))
-        torch.Size([3, 4])
-    """
-    # `max` and `range` of this module are operators
-    n = builtins.max((len(s) if isinstance(s, (tuple, list)) else 1 for s in shapes), default=0)
-    result = [1] * n
-    for k, shape in enumerate(shapes):
-        shape = shape if isinstance(shape, (tuple, list)) else (shape,)
-        for i in builtins.range(-1, -1 - len(shape), -1):
-            if shape[i] < 0:
-                raise ValueError("Attempting to broadcast a dimension with negative length!")
-            if shape[i] == 1 or shape[i] == result[i]:
-                continue
-            if result[i] != 1:
-                raise RuntimeError(
-                    f"Attempting to broadcast a dimension of length {shape[i]} at {i}! Mismatching argument at index {k} had {shape}; but expected shape "
-                    f"should be broadcastable to {result}"
-                )
-            result[i] = shape[i]
-    return Size(result)
-
-
-def _refuse_sizes(*shapes):
-    """What operators say of sizes that don't broadcast: the last dimension of the first shape that does not fit."""
-    from ._C.core.hints import hinted
-
-    common = []  # from the last dimension
-    for shape in shapes:
-        for place, size in enumerate(reversed(shape)):
-            if place == len(common):
-                common.append(size)
-            elif common[place] == 1:
-                common[place] = size
-            elif size not in (1, common[place]):
-                dim = builtins.max(builtins.map(len, shapes)) - 1 - place
-                raise hinted("broadcast", RuntimeError(
-                    f"The size of tensor a ({common[place]}) must match the size of tensor b ({size}) at non-singleton dimension {dim} "
-                    f"(broadcast_tensors: shapes {', '.join(str(list(s)) for s in shapes)})"
-                )) from None
-
-
-def broadcast_tensors(*tensors):
-    """The tensors, those of another shape as views expanded to the common one."""
-    if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
-        tensors = tuple(tensors[0])
-    try:
-        shape = broadcast_shapes(*(t.shape for t in tensors))
-    except RuntimeError:
-        _refuse_sizes(*(t.shape for t in tensors))
-        raise
-    return tuple(t if t.shape == shape else t.expand(shape) for t in tensors)
-
-
-_public.publish(globals(), ("numel", "is_floating_point", "is_complex", "broadcast_tensors"))

@@ -6,10 +6,14 @@ import ctypes
 import os
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _C
+from tensorrt_lite import _root as trt
+from tensorrt_lite._C.core.hints import LazyModule
 import tensorrt_lite._declared.schema as _schema
 from tensorrt_lite import library
 from tensorrt_lite._C.core import extension as _core
+
+_library = LazyModule("tensorrt_lite.library")
 
 # dtypes by their numbers in tensorrt_lite.h
 _NUMBERS = {
@@ -25,7 +29,7 @@ class _Hooks:
     @staticmethod
     def device(kind: int, index: int) -> Any:
         if not 0 <= kind < len(_DEVICES):
-            name = trt._C._get_privateuse1_backend_name() if hasattr(trt._C, "_get_privateuse1_backend_name") else "privateuseone"
+            name = _C._get_privateuse1_backend_name() if hasattr(_C, "_get_privateuse1_backend_name") else "privateuseone"
         else:
             name = _DEVICES[kind]
         return trt.device(name) if index < 0 or name in ("cpu", "meta") else trt.device(name, index)
@@ -47,7 +51,7 @@ class _Hooks:
         operator, _, overload = rest.partition(".")
         if not separator:
             raise ValueError(f"an operator is called as namespace::name, not {name!r}")
-        packet = getattr(getattr(trt.ops, space), operator)
+        packet = getattr(getattr(_library.ops, space), operator)
         return (getattr(packet, overload) if overload else packet)(*arguments)
 
     @staticmethod

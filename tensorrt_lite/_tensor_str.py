@@ -13,6 +13,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
+from tensorrt_lite import _root as trt
+from tensorrt_lite._C.core.hints import LazyModule
+
+_nn = LazyModule("tensorrt_lite.nn")
+
 if TYPE_CHECKING:
     from tensorrt_lite import Tensor
 
@@ -252,7 +257,6 @@ def name_of_history(tensor: Tensor) -> str | None:
 
 def tensor_repr(tensor: Tensor) -> str:
     """The text of `repr(tensor)` and `str(tensor)`."""
-    import tensorrt_lite as trt
     from tensorrt_lite._C.autograd.forward import get_tangent
     from tensorrt_lite._C.core.python_key import has_key, is_transformed
 
@@ -262,7 +266,7 @@ def tensor_repr(tensor: Tensor) -> str:
         from tensorrt_lite._sparse.printing import sparse_repr
 
         return sparse_repr(tensor)
-    plain = type(tensor) is trt.Tensor or type(tensor) is trt.nn.Parameter
+    plain = type(tensor) is trt.Tensor or type(tensor) is _nn.Parameter
     prefix = "tensor(" if plain else f"{type(tensor).__name__}("
     foreign = has_key(tensor)  # its class runs its operators and knows its elements
     values = tensor if foreign else tensor.detach()

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tensorrt_lite import _root as trt
 from tensorrt_lite._C.core.hints import LookUp as _LookUp
 from tensorrt_lite._transforms.derivatives import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, vjp
 from tensorrt_lite._transforms.functionalize import functionalize
@@ -72,7 +73,6 @@ def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Any], dict[s
     >>> params["weight"].shape
     torch.Size([3, 1, 2])
     """
-    import tensorrt_lite as trt
 
     if len(models) == 0:
         raise RuntimeError("stack_module_state: Expected at least one model, got 0.")

@@ -21,12 +21,17 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, overload
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite import autograd
+from tensorrt_lite.autograd.grad_mode import no_grad
+from tensorrt_lite._C.core.hints import LazyModule
 import tensorrt_lite._declared.schema as _schema
 from tensorrt_lite._C.core import dispatch as _dispatch
 from tensorrt_lite._C.core import python_key as _python_key
 from tensorrt_lite._names.listing import alias_in_force
 from tensorrt_lite._declared.schema import Schema
+
+_amp_state = LazyModule("tensorrt_lite.amp._state")
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -114,10 +119,10 @@ class Operator:
     def _run_autocast(self, values: list[Any]) -> Any:
         device_type = self._key(self._tensors(values)).lower()
         own = self._kernels.get("Autocast" + device_type.upper())
-        if own is not None and trt.is_autocast_enabled(device_type):
+        if own is not None and _amp_state.is_autocast_enabled(device_type):
             positional, keywords = self._given(values)
             return own(*positional, **keywords)
-        if device_type.upper() in self._autocast and trt.is_autocast_enabled(device_type):
+        if device_type.upper() in self._autocast and _amp_state.is_autocast_enabled(device_type):
             return self._call_cast(device_type, values)
         return self._row.call(self._tensors(values), values, _AUTOCAST, 1 << _AUTOGRAD)
 
@@ -205,7 +210,7 @@ class Operator:
                         kind = "leaf Variable" if t.is_leaf else "tensor"
                         raise RuntimeError(f"{self.name()}: a {kind} that requires grad is being used in an in-place operation, which has no gradient.")
         if stop_recording:
-            with trt.no_grad():
+            with no_grad():
                 result = kernel(*args, **kwargs)
         else:
             result = kernel(*args, **kwargs)
@@ -348,7 +353,7 @@ def _make_function(op: Operator) -> Any:
                 flat.append(grad)
         return (*flat, None)
 
-    made = type(op.__name__, (trt.autograd.Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward), "_below_transform": True})
+    made = type(op.__name__, (autograd.Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward), "_below_transform": True})
     node = made._backward_cls  # type: ignore[attr-defined]
     needs = node.needs_input_grad
     # by argument, as the user's functions see them; a list for a list

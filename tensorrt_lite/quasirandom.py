@@ -11,7 +11,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite.random import Generator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,7 +102,7 @@ class SobolEngine:
         self.num_generated = 0
 
     def _scramble(self) -> None:
-        generator = None if self.seed is None else trt.Generator().manual_seed(self.seed)
+        generator = None if self.seed is None else Generator().manual_seed(self.seed)
         digits = trt.randint(2, (self.dimension, _BITS), generator=generator)
         self.shift = (digits * 2 ** trt.arange(_BITS)).sum(-1)
         triangles = trt.randint(2, (self.dimension, _BITS, _BITS), generator=generator).tril()

@@ -10,8 +10,10 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
-import tensorrt_lite as trt
-from tensorrt_lite import Tensor
+from tensorrt_lite import _root as trt
+from tensorrt_lite._functions.dtype_limits import finfo
+from tensorrt_lite._functions.dtype_limits import iinfo
+from tensorrt_lite.tensor import Tensor
 
 __all__ = ["assert_close", "make_tensor"]
 
@@ -456,7 +458,7 @@ def make_tensor(
         sizes[-1] *= 2
 
     if inexact:
-        info = trt.finfo(dtype)
+        info = finfo(dtype)
         bounds = _interval(low, high, -9, 9, info.min, info.max, dtype)
         result = trt.empty(sizes, device=device, dtype=dtype)
         _fill_uniform(trt.view_as_real(result) if dtype.is_complex else result, *bounds)
@@ -464,7 +466,7 @@ def make_tensor(
         if dtype == trt.bool:
             bounds = _interval(low, high, 0, 2, 0, 2, dtype)
         else:
-            limits = trt.iinfo(dtype)
+            limits = iinfo(dtype)
             # randint's exclusive bound is an int64, so 2**63 cannot be said.
             end = limits.max + (dtype != trt.int64)
             bounds = _interval(low, high, -9, 10, limits.min, end, dtype)
@@ -475,7 +477,7 @@ def make_tensor(
     elif memory_format is not None:
         result = result.clone(memory_format=memory_format)
     if exclude_zero:
-        result[result == 0] = trt.finfo(dtype).tiny if inexact else 1
+        result[result == 0] = finfo(dtype).tiny if inexact else 1
     return result.requires_grad_() if requires_grad else result
 
 
@@ -507,7 +509,7 @@ def _interval(
 
 def _fill_uniform(tensor: Tensor, low: float, high: float) -> None:
     # uniform_ cannot span more than the largest number; half of such an interval it can.
-    if high - low >= trt.finfo(tensor.dtype).max:
+    if high - low >= finfo(tensor.dtype).max:
         tensor.uniform_(low / 2, high / 2).mul_(2)
     else:
         tensor.uniform_(low, high)

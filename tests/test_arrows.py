@@ -34,4 +34,4 @@ def test_an_arrow_up_is_seen(monkeypatch, tmp_path) -> None:
 def test_few_private_modules_at_the_top_of_the_package() -> None:
     """Others have a room; `_ops`, `_size` and `_tensor_str` have PyTorch's names."""
     private = {p.stem for p in (arrows.ROOT / "tensorrt_lite").glob("_*.py") if not p.stem.startswith("__")}
-    assert private == {"_extension", "_ops", "_public", "_size", "_tensor_str"}
+    assert private == {"_extension", "_ops", "_public", "_root", "_size", "_tensor_str"}

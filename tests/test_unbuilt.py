@@ -20,10 +20,7 @@ SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """A folder with the package's Python files, and no core."""
-    (tmp_path / "tensorrt_lite").mkdir()
-    for path in PACKAGE.iterdir():
-        if path.suffix == ".py":
-            shutil.copy(path, tmp_path / "tensorrt_lite")
+    shutil.copytree(PACKAGE, tmp_path / "tensorrt_lite", ignore=shutil.ignore_patterns("_C", "__pycache__"))
     return tmp_path
 
 

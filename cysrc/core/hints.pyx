@@ -70,6 +70,29 @@ cdef class LookUp:
         raise found
 
 
+cdef class LazyModule:
+    """A module that is imported when one of its names is first read: what a module on a lower floor, or one that must stay light, has of another."""
+    cdef str path
+    cdef object module
+
+    def __init__(self, str path not None):
+        self.path = path
+
+    def __getattr__(self, str name not None):
+        if self.module is None:
+            if name.startswith("__"):       # of what looks through a module's globals
+                raise AttributeError(name)
+            from importlib import import_module
+            self.module = import_module(self.path)
+        return getattr(self.module, name)
+
+    def __dir__(self):
+        return [] if self.module is None else dir(self.module)
+
+    def __repr__(self):
+        return f"<lazy module {self.path!r}>"
+
+
 def keyword_hint(function, error, str keyword):
     """The error for a keyword that a function does not have, with the nearest of its names and its signature as a note."""
     from difflib import get_close_matches

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root
 from tensorrt_lite._C.core.dtype import labels
 
 __all__ = ["DTYPE_NAMES", "LEGACY_MAGIC", "LEGACY_PROTOCOL", "STORAGE_OF_DTYPE", "dtype_name", "dtype_named", "storage_dtype"]
@@ -45,7 +45,7 @@ def dtype_name(dtype: Any) -> str:
 
 def dtype_named(name: str) -> Any:
     """The dtype of a name. Raises RuntimeError when this build does not have it."""
-    dtype = getattr(trt, name, None)
+    dtype = getattr(_root, name, None)
     if dtype is None:
         raise RuntimeError(f"the file holds tensors of dtype {name}, which this build does not support")
     return dtype

@@ -11,7 +11,10 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite._C.core.hints import LazyModule
+
+_nn = LazyModule("tensorrt_lite.nn")
+_optim = LazyModule("tensorrt_lite.optim")
 
 __all__ = ["completed"]
 
@@ -48,13 +51,13 @@ def _lbfgs(optimizer: Any) -> dict[str, Any]:
 # class: (its attributes, whether they replace what the state has)
 @cache
 def _table() -> tuple[tuple[type, Callable[[Any], dict[str, Any]], bool], ...]:
-    nn = trt.nn
+    nn = _nn
     return (
         (nn.Module, _module, False),
         (nn.RNNBase, _recurrent, True),
         (nn.TransformerEncoderLayer, _encoder_layer, True),
         (nn.TransformerEncoder, _encoder, True),
-        (trt.optim.LBFGS, _lbfgs, True),
+        (_optim.LBFGS, _lbfgs, True),
     )
 
 

@@ -11,7 +11,8 @@ import os
 import sys
 from typing import IO, TYPE_CHECKING, Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite._C.core.hints import LazyModule
 from tensorrt_lite._C.core.hints import hinted
 from tensorrt_lite._C.core.storage import exported
 from tensorrt_lite._names.listing import own_module
@@ -21,6 +22,9 @@ from .budget import Budget
 from .names import DTYPE_NAMES, LEGACY_MAGIC, LEGACY_PROTOCOL, dtype_name, dtype_named, is_storage_name, storage_dtype
 from .tensors import TensorBuilders, is_count, set_attributes
 from .unpickler import Allowed, Builder, Inert, Layer, Storage, Unpickler, UnpicklingError, plain_builders
+
+_cuda = LazyModule("tensorrt_lite.cuda")
+_nn = LazyModule("tensorrt_lite.nn")
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -130,7 +134,7 @@ def _restored_by_package(serialization: Any, storage: Any, location: str) -> Any
 def _restore_here(storage: Any, location: str) -> Any:
     if location == "cpu":
         return storage
-    if location.startswith("cuda") and not trt.cuda.is_available():
+    if location.startswith("cuda") and not _cuda.is_available():
         raise RuntimeError(
             "Attempting to deserialize object on a CUDA device but cuda.is_available() is False. If you are running on "
             "a CPU-only machine, please use load with map_location=device('cpu') to map your storages to the CPU."
@@ -290,7 +294,7 @@ class _Session:
             return dtype_named(name)
         if full in ("torch.nn.parameter.Parameter", "torch.nn.Parameter"):
             # Not in the table, since that would import nn for files that hold no parameter.
-            return Builder(full, None, trt.nn.Parameter)
+            return Builder(full, None, _nn.Parameter)
         if full == "torch.serialization._get_layout":
             return Builder(full, lambda text: _torch_constant(text, ("strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc")))
         return None
@@ -448,11 +452,11 @@ def _layer(module: str, name: str) -> Any:
     """A class of `nn`'s own layers, under this package's name or PyTorch's, or a function of `nn.functional`, which a file may only name."""
     own = module.replace("torch.", "tensorrt_lite.", 1) if module.startswith("torch.") else module
     if own.startswith("tensorrt_lite.nn.modules."):
-        target = getattr(trt.nn, name, None) or getattr(sys.modules.get(own), name, None)
-        known = isinstance(target, type) and issubclass(target, trt.nn.Module) and own_module(target).startswith("tensorrt_lite.nn.modules.")
+        target = getattr(_nn, name, None) or getattr(sys.modules.get(own), name, None)
+        known = isinstance(target, type) and issubclass(target, _nn.Module) and own_module(target).startswith("tensorrt_lite.nn.modules.")
         return Layer(target) if known else None
     if own in ("tensorrt_lite.nn.functional", "tensorrt_lite._C._nn") or own.startswith("tensorrt_lite.nn._functional."):
-        function = getattr(trt.nn.functional, name, None)
+        function = getattr(_nn.functional, name, None)
         return Builder(f"{module}.{name}", None, function) if callable(function) and not name.startswith("_") and not isinstance(function, type) else None
     return None
 

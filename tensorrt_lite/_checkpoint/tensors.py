@@ -5,9 +5,12 @@ from __future__ import annotations
 from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite._C.core.hints import LazyModule
 
 from .unpickler import Builder, Storage, UnpicklingError
+
+_nn = LazyModule("tensorrt_lite.nn")
 
 if TYPE_CHECKING:
     from .budget import Budget
@@ -225,7 +228,7 @@ class TensorBuilders:
         if not isinstance(data, trt.Tensor):
             raise UnpicklingError(f"a parameter is built from a {type(data).__name__}")
         self._budget.spend(_cost(data.dim()) if data.layout == trt.strided else _SPARSE_COST + 4 * _cost(data.dim()))
-        return trt.nn.Parameter(data, bool(requires_grad))
+        return _nn.Parameter(data, bool(requires_grad))
 
     def parameter_with_state(self, data: Any, requires_grad: Any, hooks: Any, state: Any) -> Any:
         parameter = self.parameter(data, requires_grad, hooks)

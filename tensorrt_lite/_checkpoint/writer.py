@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import IO, Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite._C.core.hints import LazyModule
 
 from tensorrt_lite._C.autograd.hooks import RemovableHandle
 from tensorrt_lite._C.core.storage import exported
@@ -27,6 +28,10 @@ from .archive import ALIGNMENT, ArchiveWriter, is_plain_file, write_whole
 from .replace import replacing
 from .names import LEGACY_MAGIC, LEGACY_PROTOCOL, STORAGE_OF_DTYPE, dtype_name
 from .pytorch_state import completed
+
+_legacy_typed_storage = LazyModule("tensorrt_lite._legacy.typed_storage")
+_nn = LazyModule("tensorrt_lite.nn")
+_optim = LazyModule("tensorrt_lite.optim")
 
 __all__ = ["Layout", "write_checkpoint"]
 
@@ -197,7 +202,7 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
             return obj.identifier
         if isinstance(obj, trt.UntypedStorage):
             return self._storage_id(obj, None).identifier
-        if kind.__name__ == "TypedStorage" and isinstance(obj, trt.TypedStorage):
+        if kind.__name__ == "TypedStorage" and isinstance(obj, _legacy_typed_storage.TypedStorage):
             return self._storage_id(obj.untyped(), dtype_name(obj.dtype)).identifier
         return None
 
@@ -222,7 +227,7 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
             return self._named("_codecs.encode"), ("", "latin1")
         if kind is trt.dtype:
             return "global"
-        if alias_in_force() and isinstance(obj, (trt.nn.Module, trt.optim.Optimizer)):
+        if alias_in_force() and isinstance(obj, (_nn.Module, _optim.Optimizer)):
             return _reduce_for_pytorch(obj, self.proto)
         return NotImplemented
 
@@ -231,9 +236,9 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
             module, name = "torch", dtype_name(obj)
         elif isinstance(obj, _Global):
             module, name = obj.module, obj.name
-        elif isinstance(obj, type) and issubclass(obj, trt.Tensor) and obj in (trt.Tensor, trt.nn.Parameter):
+        elif isinstance(obj, type) and issubclass(obj, trt.Tensor) and obj in (trt.Tensor, _nn.Parameter):
             module, name = ("torch", "Tensor") if obj is trt.Tensor else ("torch.nn.parameter", "Parameter")
-        elif isinstance(obj, type) and issubclass(obj, trt.Tensor) and obj in (trt.nn.UninitializedParameter, trt.nn.UninitializedBuffer):
+        elif isinstance(obj, type) and issubclass(obj, trt.Tensor) and obj in (_nn.UninitializedParameter, _nn.UninitializedBuffer):
             module, name = "torch.nn.parameter", obj.__name__
         elif alias_in_force() and own_module(obj).startswith("tensorrt_lite."):
             # PyTorch's names: classes have them already
@@ -340,7 +345,7 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
             return self._reduce_sparse(tensor)
         self._check_strided(tensor)
         kind = type(tensor)
-        if trt.nn.parameter.is_lazy(tensor):
+        if _nn.parameter.is_lazy(tensor):
             return tensor.__reduce_ex__(self.proto)  # a lazy module's, which answers nothing else
         if kind.__reduce_ex__ not in _OWN_REDUCTIONS:
             return tensor.__reduce_ex__(self.proto)  # the class says itself how it is rebuilt
@@ -361,7 +366,7 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
     def _reduce_sparse(self, tensor: Any) -> tuple[Any, ...]:
         from tensorrt_lite._sparse.tensor import state_of
 
-        if isinstance(tensor, trt.nn.Parameter):
+        if isinstance(tensor, _nn.Parameter):
             data = tensor.detach()
             self._alive.append(data)
             return self._named("torch._utils._rebuild_parameter"), (data, tensor.requires_grad, OrderedDict())

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from tensorrt_lite import _root as tensorrt_lite
 from tensorrt_lite import _ops
 from tensorrt_lite._C import FACTORIES
 from tensorrt_lite._C.core import python_key
@@ -74,7 +75,6 @@ class OperatorPacket:
         if row is not None and row.kind == "composed":
             return ComposedOperator(row, overload, row.function) if overload in overloads_of(row) else None
         if self.__name__ in FACTORIES:
-            import tensorrt_lite
 
             function = getattr(tensorrt_lite, self.__name__, None) or getattr(tensorrt_lite.Tensor, self.__name__, None)
             return None if function is None else python_key.factory_object(function)

@@ -6,8 +6,16 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite import autograd
+from tensorrt_lite import random
+from tensorrt_lite.autograd.grad_mode import no_grad
+from tensorrt_lite.random import manual_seed
+from tensorrt_lite._C.core.hints import LazyModule
 from tensorrt_lite.library import _tensors_of
+
+_func = LazyModule("tensorrt_lite.func")
+_testing = LazyModule("tensorrt_lite.testing")
 
 if TYPE_CHECKING:
     from tensorrt_lite.library import Operator
@@ -42,7 +50,7 @@ def _results(result: Any) -> list[Any]:
 def _check_schema(op: Operator, args: Any, kwargs: Any, **tolerances: Any) -> None:
     values = _bound(op, args, kwargs)
     before = [[t.detach().clone() for t in _tensors_of(v)] for v in values]
-    with trt.no_grad():
+    with no_grad():
         _call(op, values)
     for i, (value, old) in enumerate(zip(values, before)):
         for t, was in zip(_tensors_of(value), old):
@@ -71,7 +79,7 @@ def _check_fake(op: Operator, args: Any, kwargs: Any, **tolerances: Any) -> None
             return value.detach().to("meta")
         return type(value)(meta(v) for v in value) if isinstance(value, (list, tuple)) else value
 
-    with trt.no_grad():
+    with no_grad():
         real = op(*_copied(args), **{k: _copied(v) for k, v in kwargs.items()})
         fake = op(*meta(args), **{k: meta(v) for k, v in kwargs.items()})
     for r, f in zip(_results(real), _results(fake), strict=True):
@@ -81,12 +89,12 @@ def _check_fake(op: Operator, args: Any, kwargs: Any, **tolerances: Any) -> None
 
 def _run(op: Operator, values: list[Any], call: Callable[[list[Any]], Any]) -> dict[str, list[Any]]:
     """Outputs, gradients, and arguments after the call, which draws the same random numbers each time."""
-    with trt.random.fork_rng():
-        trt.manual_seed(0)
+    with random.fork_rng():
+        manual_seed(0)
         outputs = _results(call(values))
         inputs = [t for v in values for t in _tensors_of(v) if t.requires_grad]
         roots = [t for t in outputs if t.requires_grad]
-        gradients = trt.autograd.grad(roots, inputs, [trt.ones_like(t) for t in roots], allow_unused=True) if roots and inputs else ()
+        gradients = autograd.grad(roots, inputs, [trt.ones_like(t) for t in roots], allow_unused=True) if roots and inputs else ()
     return {"outputs": [t.detach() for t in outputs], "gradients": list(gradients), "arguments": [t.detach() for v in values for t in _tensors_of(v)]}
 
 
@@ -96,13 +104,13 @@ def _check_traced(op: Operator, args: Any, kwargs: Any, **tolerances: Any) -> No
     from tensorrt_lite._subclasses.fake_tensor import FakeTensorMode
 
     def functionally(values: list[Any]) -> Any:
-        return trt.func.functionalize(lambda given: _call(op, given))(values)
+        return _func.functionalize(lambda given: _call(op, given))(values)
 
     eager = _run(op, _bound(op, args, kwargs), lambda values: _call(op, values))
     functional = _run(op, _bound(op, args, kwargs), functionally)
     for what, expected in eager.items():
         difference = partial("{} of the operator are different in eager mode and under functionalize: {}".format, what.capitalize())
-        trt.testing.assert_close(functional[what], expected, equal_nan=True, msg=difference, **tolerances)
+        _testing.assert_close(functional[what], expected, equal_nan=True, msg=difference, **tolerances)
     copies, mode = _bound(op, args, kwargs), FakeTensorMode()
     with mode:
 

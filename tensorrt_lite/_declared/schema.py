@@ -11,7 +11,7 @@ import typing
 from dataclasses import dataclass
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
 
 MISSING = inspect.Parameter.empty
 _TYPES_OF_ROWS = ("Any", "Generator", "Storage")  # of the library's own operators alone

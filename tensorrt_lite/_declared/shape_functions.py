@@ -418,7 +418,7 @@ def promote(*operands: Any) -> Any:
 
 
 def _is_number(x: Any) -> bool:
-    from tensorrt_lite import Tensor
+    from tensorrt_lite.tensor import Tensor
     from tensorrt_lite._C.core import transform
 
     return isinstance(x, Tensor) and transform.is_number(x)

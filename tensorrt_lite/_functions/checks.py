@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite._C.core.hints import LazyModule
+
+_functions_symbolic = LazyModule("tensorrt_lite._functions.symbolic")
 
 _Message = Callable[[], str] | None
 _NO_MESSAGE = "Expected cond to be True, but got False. (Could this error message be improved? If so, please report an enhancement request to PyTorch.)"
@@ -13,7 +16,7 @@ _NO_MESSAGE = "Expected cond to be True, but got False. (Could this error messag
 
 def _check_with(error_type: type[Exception], cond: bool, message: _Message) -> None:
     """error_type with what message() returns, unless cond. TypeError for a cond that is no bool, or a message that can't be called."""
-    if not isinstance(cond, (bool, trt.SymBool)):
+    if not isinstance(cond, (bool, _functions_symbolic.SymBool)):
         raise TypeError(f"cond must be a bool, but got {type(cond)}")
     if cond:
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from tensorrt_lite import _root
 from tensorrt_lite._C.core.dtype import _dtype_by_name
 from tensorrt_lite._C.core.dtype import dtype as _dtype
 from tensorrt_lite._C.core.dtype import get_default_dtype
@@ -52,9 +53,7 @@ class finfo:
         self.dtype = name
 
     def __reduce__(self) -> tuple:
-        import tensorrt_lite
-
-        return finfo, (getattr(tensorrt_lite, self._name),)
+        return finfo, (getattr(_root, self._name),)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, finfo) and self._name == other._name
@@ -85,9 +84,7 @@ class iinfo:
         self.dtype = name
 
     def __reduce__(self) -> tuple:
-        import tensorrt_lite
-
-        return iinfo, (getattr(tensorrt_lite, self.dtype),)
+        return iinfo, (getattr(_root, self.dtype),)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, iinfo) and self.dtype == other.dtype

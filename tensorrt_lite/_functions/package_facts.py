@@ -140,7 +140,8 @@ def from_file(filename: str, shared: bool | None = None, size: int = 0, *, dtype
         >>> trt.from_file(file.name, size=3, dtype=trt.uint8)
         tensor([1, 2, 3], dtype=torch.uint8)
     """
-    from tensorrt_lite import UntypedStorage, get_default_dtype
+    from tensorrt_lite.tensor import UntypedStorage
+    from tensorrt_lite._root import get_default_dtype
 
     dtype = get_default_dtype() if dtype is None else dtype
     if size < 0:

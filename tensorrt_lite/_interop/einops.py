@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import ModuleType
 from typing import Any
+from tensorrt_lite import _root
 
 
 def register(backends: ModuleType) -> None:
@@ -13,9 +14,7 @@ def register(backends: ModuleType) -> None:
         framework_name = "tensorrt_lite"
 
         def __init__(self) -> None:
-            import tensorrt_lite
-
-            self.package = tensorrt_lite
+            self.package = _root
 
         def is_appropriate_type(self, tensor: Any) -> bool:
             return isinstance(tensor, self.package.Tensor)

@@ -27,7 +27,7 @@ def _is_size(x: Any) -> bool:
 def warn_once(stacklevel: int) -> None:
     """PyTorch's warning, once in a process."""
     global _warned
-    from tensorrt_lite import is_warn_always_enabled
+    from tensorrt_lite._functions.package_facts import is_warn_always_enabled
 
     if not _warned or is_warn_always_enabled():
         _warned = True

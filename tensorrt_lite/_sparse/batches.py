@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import wraps
 from typing import Any, Callable
 
+from tensorrt_lite import _root as trt
 from tensorrt_lite._C.core import sparse as _core
 from tensorrt_lite._C.core.tensor import TensorBase
 
@@ -31,7 +32,6 @@ def innermost_batch(arguments: Any) -> Any:
 
 def for_each(level: Any, function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
     """function of each element of the batch, its results stacked. RuntimeError where it returns something else than a tensor."""
-    import tensorrt_lite as trt
     from tensorrt_lite._C.core import transform
 
     with transform.lowered():
@@ -66,7 +66,6 @@ def run_operator(level: Any, name: str, arguments: Any, target: Any, mode: int) 
 
 def joined(t: Any, level: Any) -> Any:
     """The batch that a sparse tensor with values at a level of vmap stands for, with the level off the stack. The tensor itself where nothing belongs to the level."""
-    import tensorrt_lite as trt
     from tensorrt_lite._C.core import transform
 
     found = _core.parts_of(t)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
 from tensorrt_lite._C.core.overrides import PublicProperty
 
 Handler = Callable[..., Any]  # (the public function, its arguments as a tuple, as a dict) -> result

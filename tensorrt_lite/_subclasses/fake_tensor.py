@@ -15,10 +15,13 @@ import weakref
 from copy import deepcopy
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite._C.core.hints import LazyModule
 from tensorrt_lite import _C
 from tensorrt_lite._C import FACTORIES
 from tensorrt_lite.utils._python_dispatch import TorchDispatchMode, _disable_current_modes, _get_current_dispatch_mode_stack
+
+_nn = LazyModule("tensorrt_lite.nn")
 
 __all__ = ["DataDependentOutputException", "DynamicOutputShapeException", "FakeTensor", "FakeTensorMode", "UnsupportedFakeTensorException"]
 
@@ -142,7 +145,7 @@ class FakeTensorMode(TorchDispatchMode):
         with _disable_current_modes():  # the mode itself, inside of which this may be called, would make the meta tensor a fake one
             meta = tensor.detach().to("meta") if tensor.device.type == "meta" else _meta_like(tensor)
         fake = FakeTensor(self, meta, tensor.device, tensor.requires_grad)
-        if isinstance(tensor, trt.nn.Parameter):
+        if isinstance(tensor, _nn.Parameter):
             fake._is_param = True
         self._converted[id(tensor)] = (weakref.ref(tensor), fake)
         return fake

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite import autograd
 from tensorrt_lite._transforms.mapping import vmap
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def batched_grad(outputs: tuple[Any, ...], inputs: tuple[Any, ...], cotangents: 
     used: list[bool] = []
 
     def one(*given: Tensor) -> tuple[Any, ...]:
-        found = trt.autograd.grad(outputs, inputs, given, retain_graph=create_graph if retain_graph is None else retain_graph, create_graph=create_graph, allow_unused=allow_unused)
+        found = autograd.grad(outputs, inputs, given, retain_graph=create_graph if retain_graph is None else retain_graph, create_graph=create_graph, allow_unused=allow_unused)
         used[:] = [g is not None for g in found]
         return tuple(g for g in found if g is not None)
 

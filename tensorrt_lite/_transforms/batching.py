@@ -16,7 +16,8 @@ from collections import Counter
 from functools import cache, reduce
 from typing import TYPE_CHECKING, Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite._functions.promotion import result_type
 from tensorrt_lite._C.core import python_key, transform
 
 if TYPE_CHECKING:
@@ -278,13 +279,13 @@ def _promoted(arguments: tuple[Any, ...]) -> Any:
     """The type in which tensors of elements are combined; wrappers have the elements' shapes."""
     tensors = [x for x in arguments if isinstance(x, trt.Tensor) and not transform.is_number(x)]
     if len(tensors) == 2:
-        return trt.result_type(*tensors)
+        return result_type(*tensors)
     ranked = [x for x in tensors if x.dtype is not trt.bool]
     groups = [[x.dtype for x in ranked if x.dim()], [x.dtype for x in ranked if not x.dim()]]
     kinds = [reduce(trt.promote_types, group) for group in groups if group]
     if len(kinds) == 1:
         return kinds[0]
-    return trt.result_type(trt.empty(1, dtype=kinds[0], device="meta"), trt.empty((), dtype=kinds[1], device="meta"))
+    return result_type(trt.empty(1, dtype=kinds[0], device="meta"), trt.empty((), dtype=kinds[1], device="meta"))
 
 
 # ---- the loop ------------------------------------------------------------------------------------------------------

@@ -10,7 +10,9 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite import autograd
+from tensorrt_lite.autograd.grad_mode import enable_grad
 from tensorrt_lite._C.autograd import forward as _forward
 from tensorrt_lite._C.core import transform
 from tensorrt_lite._transforms.batching import Resumed
@@ -27,7 +29,7 @@ def _grad_level() -> Iterator[Any]:
     level = transform.Level("grad")
     transform.push(level)
     try:
-        with trt.enable_grad():
+        with enable_grad():
             yield level
     finally:
         transform.pop()
@@ -112,7 +114,7 @@ def gradients(outputs: list[Any], inputs: list[Any], cotangents: list[Any] | Non
     if not pairs:
         return [trt.zeros_like(x.detach()) for x in inputs]
     given = None if cotangents is None else [g for _, g in pairs]
-    found = trt.autograd.grad([y for y, _ in pairs], inputs, given, retain_graph=retain_graph, allow_unused=True)
+    found = autograd.grad([y for y, _ in pairs], inputs, given, retain_graph=retain_graph, allow_unused=True)
     return [trt.zeros_like(x.detach()) if g is None else g for g, x in zip(found, inputs)]
 
 

@@ -10,11 +10,14 @@ from __future__ import annotations
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite._C.core.hints import LazyModule
 from tensorrt_lite._C.core import dispatch as _dispatch
 from tensorrt_lite._C.core import python_key
 from tensorrt_lite.utils._python_dispatch import TorchDispatchMode
 from tensorrt_lite.utils._pytree import tree_flatten, tree_map, tree_unflatten
+
+_library = LazyModule("tensorrt_lite.library")
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,7 +63,7 @@ class _Step:
     def put_back(self, parent: Tensor, value: Tensor) -> Tensor:
         """The parent with its part replaced."""
         name, args = self.name, self.args
-        aten = trt.ops.aten
+        aten = _library.ops.aten
         if name in _RESHAPING:
             return self._like(value, "view", "view_copy", tuple(parent.shape))
         if name == "t":
@@ -94,7 +97,7 @@ class _Step:
     def _like(self, value: Tensor, view: str, copy: str, *args: Any) -> Tensor:
         if view == "view":
             value = value.contiguous()
-        return getattr(trt.ops.aten, copy if self.function is not None and getattr(self.function, "_opname", "").endswith("_copy") else view)(
+        return getattr(_library.ops.aten, copy if self.function is not None and getattr(self.function, "_opname", "").endswith("_copy") else view)(
             value, *args
         )
 
@@ -261,8 +264,8 @@ class _Functionalize(TorchDispatchMode):
     def _view(self, func: Any, of: FunctionalTensor, values: Any, named: Any) -> Any:
         name = _name(func)
         function = func
-        if self.copy_views and hasattr(trt.ops.aten, name + "_copy"):
-            packet = getattr(trt.ops.aten, name + "_copy")
+        if self.copy_views and hasattr(_library.ops.aten, name + "_copy"):
+            packet = getattr(_library.ops.aten, name + "_copy")
             function = getattr(packet, func._overloadname) if func._overloadname in packet.overloads() else packet.default
         step = _Step(name, function, tuple(values[1:]), named, None, of)
         made = step(values[0])
@@ -307,7 +310,7 @@ class _Functionalize(TorchDispatchMode):
     def _functional_form(func: Any) -> Any:
         name = func._schema.name.rpartition("::")[2]
         packet, _, overload = name.partition(".")
-        return getattr(getattr(trt.ops.aten, packet), overload or "default")
+        return getattr(getattr(_library.ops.aten, packet), overload or "default")
 
     def _in_place(self, func: Any, args: Any, kwargs: Any) -> Any:
         """The new value of the first argument."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite import autograd
 from tensorrt_lite._C.core import transform
 from tensorrt_lite._C.core.sparse import is_sparse, parts_of
 from tensorrt_lite._transforms.batching import Resumed, fallbacks
@@ -90,7 +91,7 @@ def _recorded_class(cls: Any) -> Any:
             return cls.jvp(ctx, *tangents)
 
         parts = {"forward": forward, "setup_context": setup_context, "backward": backward, "jvp": jvp}
-        found = type(cls.__name__, (trt.autograd.Function,), {**{name: staticmethod(f) for name, f in parts.items()}, "_below_transform": True})
+        found = type(cls.__name__, (autograd.Function,), {**{name: staticmethod(f) for name, f in parts.items()}, "_below_transform": True})
         cls._recorded = found
     return found
 
@@ -99,7 +100,7 @@ def _recorded_class(cls: Any) -> Any:
 
 
 def _apply_mapped(cls: Any, level: Any, args: tuple[Any, ...]) -> Any:
-    own = cls.vmap is not trt.autograd.Function.vmap
+    own = cls.vmap is not autograd.Function.vmap
     if own and cls.generate_vmap_rule:
         raise RuntimeError(
             f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and an overridden vmap staticmethod. Please set generate_vmap_rule=False or "
@@ -244,7 +245,7 @@ def _generated_class(cls: Any, level: Any, dims: tuple[Any, ...]) -> Any:
         parts["setup_context"] = setup_context
     else:
         raise _needs_setup_context()
-    return type(cls.__name__, (trt.autograd.Function,), {**{name: staticmethod(f) for name, f in parts.items()}, "out_dims": out_dims})
+    return type(cls.__name__, (autograd.Function,), {**{name: staticmethod(f) for name, f in parts.items()}, "out_dims": out_dims})
 
 
 # ---- custom operators ----------------------------------------------------------------------------------------------------

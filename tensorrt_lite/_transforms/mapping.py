@@ -5,7 +5,9 @@ from __future__ import annotations
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite.random import get_rng_state
+from tensorrt_lite.random import set_rng_state
 from tensorrt_lite._C.core import transform
 from tensorrt_lite._transforms import batching, functions, rules_random  # noqa: F401 (what they register)
 from tensorrt_lite.utils import _pytree
@@ -173,11 +175,11 @@ def vmap(
 
 def _in_chunks(func: Callable[..., Any], size: int, chunk: int, dims: list[int | None], out_dims: Any, randomness: str, leaves: list[Any], tree: Any, kwargs: dict[str, Any]) -> Any:
     """A batch, some elements at a time. With randomness="same" each part starts from the same random state."""
-    state = trt.get_rng_state() if randomness == "same" else None
+    state = get_rng_state() if randomness == "same" else None
     parts, shape = [], None
     for start in range(0, size, chunk):
         if state is not None:
-            trt.set_rng_state(state)
+            set_rng_state(state)
         n = min(chunk, size - start)
         given = [x if d is None else x.narrow(d, start, n) for x, d in zip(leaves, dims)]
         flat, shape = _pytree.tree_flatten(map_flat(func, n, dims, out_dims, randomness, given, tree, kwargs))

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite._C.core.hints import LazyModule
 from tensorrt_lite._transforms.batching import Call, Plain, by_elements, flattened, loop, names_of, padded, rule
+
+_nn = LazyModule("tensorrt_lite.nn")
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +50,7 @@ def _addmm(call: Call) -> Tensor:
 @rule("_addmm_activation")
 def _addmm_activation(call: Call) -> Tensor:
     total = _scaled_sum(call, _product(call, "mat1", "mat2"), 2)
-    return trt.nn.functional.gelu(total, approximate="tanh") if call["use_gelu"] else total.relu()
+    return _nn.functional.gelu(total, approximate="tanh") if call["use_gelu"] else total.relu()
 
 
 @rule("mv")
@@ -112,7 +115,7 @@ def _linear(call: Call) -> Tensor:
             rows = flattened(x, 1, x.dim() - 2)
             result = trt.bmm(rows, w.transpose(1, 2)).view(*x.shape[:-1], w.shape[1])
     else:
-        result = trt.nn.functional.linear(x, w)
+        result = _nn.functional.linear(x, w)
     bias = call.front("bias")
     if bias is None:
         return result

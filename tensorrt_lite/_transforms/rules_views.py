@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
 from tensorrt_lite._C.core import transform
 from tensorrt_lite._transforms.batching import Call, padded, refuse_inplace, rule, to_front, writer
 from tensorrt_lite._transforms.rules_dims import shifted

@@ -9,8 +9,11 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite._C.core.hints import LazyModule
 from tensorrt_lite import _ops
+
+_cuda = LazyModule("tensorrt_lite.cuda")
 
 __all__ = ["GradScaler", "OptState"]
 
@@ -77,7 +80,7 @@ class GradScaler:
         enabled: bool = True,
     ) -> None:
         self._device = device
-        if enabled and device == "cuda" and not trt.cuda.is_available():
+        if enabled and device == "cuda" and not _cuda.is_available():
             warnings.warn("GradScaler is enabled, but CUDA is not available. Disabling.", stacklevel=2)
             enabled = False
         self._enabled = enabled

@@ -12,26 +12,7 @@ docs/interop.md lists in what tensors differ from the standard's array object.
 
 from __future__ import annotations
 
-from tensorrt_lite import (
-    bool,
-    complex64,
-    complex128,
-    e,
-    float32,
-    float64,
-    inf,
-    int8,
-    int16,
-    int32,
-    int64,
-    nan,
-    newaxis,
-    pi,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-)
+from tensorrt_lite._root import bool, complex64, complex128, e, float32, float64, inf, int8, int16, int32, int64, nan, newaxis, pi, uint8, uint16, uint32, uint64
 from tensorrt_lite.array_api import fft, linalg
 from tensorrt_lite.array_api._creation import (
     arange,

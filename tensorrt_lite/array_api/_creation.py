@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorrt_lite as trt
-from tensorrt_lite import Tensor
+from tensorrt_lite import _root as trt
+from tensorrt_lite._C.core.hints import LazyModule
+from tensorrt_lite.tensor import Tensor
 from tensorrt_lite.array_api import _unsigned
 from tensorrt_lite.array_api._dtypes import require_array
+
+_interop_dlpack = LazyModule("tensorrt_lite._interop.dlpack")
 
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
@@ -57,7 +60,7 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = N
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """An array over the memory of an object with `__dlpack__`; copy and device as in `tensorrt_lite.from_dlpack`."""
-    return trt.from_dlpack(x, device=device, copy=copy)
+    return _interop_dlpack.from_dlpack(x, device=device, copy=copy)
 
 
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import tensorrt_lite as trt
-from tensorrt_lite import Tensor
+from tensorrt_lite import _root as trt
+from tensorrt_lite._functions.dtype_limits import finfo as _finfo
+from tensorrt_lite._functions.dtype_limits import iinfo as _iinfo
+from tensorrt_lite.tensor import Tensor
 
 DType = trt.dtype
 
@@ -140,14 +142,14 @@ def finfo(type: Any, /) -> finfo_object:
     TypeError for other dtypes.
     """
     kind = dtype_of("finfo", type)
-    limits = trt.finfo(kind)
+    limits = _finfo(kind)
     return finfo_object(limits.bits, limits.eps, limits.max, limits.min, limits.smallest_normal, getattr(trt, limits.dtype))
 
 
 def iinfo(type: Any, /) -> iinfo_object:
     """Limits of an integer dtype, or of an array's: bits, max, min, dtype. TypeError for other dtypes."""
     kind = dtype_of("iinfo", type)
-    limits = trt.iinfo(kind)
+    limits = _iinfo(kind)
     return iinfo_object(limits.bits, limits.max, limits.min, kind)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import tensorrt_lite as trt
-from tensorrt_lite import Tensor
+from tensorrt_lite import _root as trt
+from tensorrt_lite.tensor import Tensor
 from tensorrt_lite.array_api import _unsigned
 from tensorrt_lite.array_api._dtypes import promote, require_array, together
 

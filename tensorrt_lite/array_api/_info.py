@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite._C.core.hints import LazyModule
 from tensorrt_lite.array_api._dtypes import ALL, KINDS
+
+_cuda = LazyModule("tensorrt_lite.cuda")
 
 
 class __array_namespace_info__:
@@ -37,4 +40,4 @@ class __array_namespace_info__:
 
     def devices(self) -> list[Any]:
         """The devices on which arrays can be made: the CPU and the CUDA devices in reach."""
-        return [trt.device("cpu"), *(trt.device("cuda", i) for i in range(trt.cuda.device_count() if trt.cuda.is_available() else 0))]
+        return [trt.device("cpu"), *(trt.device("cuda", i) for i in range(_cuda.device_count() if _cuda.is_available() else 0))]

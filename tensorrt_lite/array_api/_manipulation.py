@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorrt_lite as trt
-from tensorrt_lite import Tensor
+from tensorrt_lite import _root as trt
+from tensorrt_lite.tensor import Tensor
 from tensorrt_lite.array_api._dtypes import require_array, together
 
 Axes = int | tuple[int, ...] | None

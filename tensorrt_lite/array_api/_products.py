@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import tensorrt_lite as trt
-from tensorrt_lite import Tensor
+from tensorrt_lite import _root as trt
+from tensorrt_lite import linalg
+from tensorrt_lite.tensor import Tensor
 from tensorrt_lite.array_api import _unsigned
 from tensorrt_lite.array_api._dtypes import require_array, together
 
@@ -48,5 +49,5 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
         raise ValueError(f"vecdot(): vectors of {a.shape[axis]} and {b.shape[axis]} elements along axis {axis}")
     a, b = a.movedim(axis, -1), b.movedim(axis, -1)
     if a.is_floating_point() or a.is_complex():
-        return trt.linalg.vecdot(a, b)
+        return linalg.vecdot(a, b)
     return _product(lambda s, t: trt.sum(s * t, -1).to(s.dtype), a, b)

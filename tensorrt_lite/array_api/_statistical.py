@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import tensorrt_lite as trt
-from tensorrt_lite import Tensor
+from tensorrt_lite import _root as trt
+from tensorrt_lite.tensor import Tensor
 from tensorrt_lite.array_api import _unsigned
 from tensorrt_lite.array_api._dtypes import UNSIGNED, require_array, together
 from tensorrt_lite.array_api._manipulation import Axes, axes_of

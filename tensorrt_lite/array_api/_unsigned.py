@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import tensorrt_lite as trt
-from tensorrt_lite import Tensor
+from tensorrt_lite import _root as trt
+from tensorrt_lite.tensor import Tensor
 
 WIDE = {trt.uint16: trt.int32, trt.uint32: trt.int64, trt.uint64: trt.int64}
 _SIGN = -(2**63)

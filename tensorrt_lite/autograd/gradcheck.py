@@ -13,7 +13,13 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite import autograd
+from tensorrt_lite.random import Generator
+from tensorrt_lite._C.core.hints import LazyModule
+
+_func = LazyModule("tensorrt_lite.func")
+_transforms_mapping = LazyModule("tensorrt_lite._transforms.mapping")
 
 if TYPE_CHECKING:
     from tensorrt_lite import Tensor
@@ -181,7 +187,7 @@ def gradgradcheck(
         values, given = arguments[: len(inputs)], arguments[len(inputs) :]
         outputs = [tensor for tensor in _as_tuple(func(*values)) if tensor.requires_grad]
         targets = [values[i] for i in wanted]
-        grads = trt.autograd.grad(outputs, targets, given, create_graph=True, allow_unused=True)
+        grads = autograd.grad(outputs, targets, given, create_graph=True, allow_unused=True)
         return tuple(grad for grad in grads if grad is not None)
 
     return gradcheck(
@@ -284,7 +290,7 @@ class _Check:
 
     def _backward(self, output: Tensor, cotangent: Tensor) -> list[list[complex]]:
         """The gradient of each target, flat, zeros where there is none."""
-        grads = trt.autograd.grad(output, self.targets, cotangent, retain_graph=True, allow_unused=True)
+        grads = autograd.grad(output, self.targets, cotangent, retain_graph=True, allow_unused=True)
         rows = []
         for target, grad in zip(self.targets, grads, strict=True):
             if grad is None:
@@ -327,7 +333,7 @@ class _Check:
 
     def _tangents(self, i: int, direction: list[complex]) -> list[list[complex]]:
         """For each output, flat, the derivative along a direction in which target i moves."""
-        forward = trt.autograd.forward_ad
+        forward = autograd.forward_ad
         tangent = trt.tensor(direction, dtype=self.targets[i].dtype, device=self.targets[i].device)
         tangent = tangent.reshape(self.targets[i].shape)
         with forward.dual_level():
@@ -361,7 +367,7 @@ class _Check:
 
     def forward_direction(self) -> None:
         """J u for each Jacobian J, with a random direction u; on a mismatch, all elements."""
-        random = trt.Generator().manual_seed(0)
+        random = Generator().manual_seed(0)
         for i, target in enumerate(self.targets):
             direction = _direction(target, random)
             along = self._difference(self.places, _mover(target, direction))
@@ -382,9 +388,9 @@ class _Check:
         """Two cotangents at once by vmap, and one after the other."""
         for output in self.outputs:
             batch = trt.stack([_random_cotangent(output, False) for _ in range(2)])
-            alone = [trt.autograd.grad(output, self.targets, g, retain_graph=True, allow_unused=True) for g in batch.unbind(0)]
+            alone = [autograd.grad(output, self.targets, g, retain_graph=True, allow_unused=True) for g in batch.unbind(0)]
             try:
-                together = trt.autograd.grad(output, self.targets, batch, retain_graph=True, allow_unused=True, is_grads_batched=True)
+                together = autograd.grad(output, self.targets, batch, retain_graph=True, allow_unused=True, is_grads_batched=True)
             except (RuntimeError, NotImplementedError, ValueError) as error:
                 raise GradcheckError(f"While computing batched gradients, got: {error}") from error
             for i, (mine, *theirs) in enumerate(zip(together, *alone, strict=True)):
@@ -400,12 +406,12 @@ class _Check:
                     returned = _as_tuple(self.func(*(value if given is target else given for given in self.inputs)))
                     return tuple(returned[place] for place in self.places)
 
-                return trt.func.jvp(call, (target.detach(),), (tangent,))[1]
+                return _func.jvp(call, (target.detach(),), (tangent,))[1]
 
             batch = trt.stack([_random_cotangent(target, False) for _ in range(2)])
             alone = [derivative(t) for t in batch.unbind(0)]
             try:
-                together = trt.vmap(derivative)(batch)
+                together = _transforms_mapping.vmap(derivative)(batch)
             except (RuntimeError, NotImplementedError, ValueError) as error:
                 raise GradcheckError(f"While computing batched forward gradients, got: {error}") from error
             for j, (mine, *theirs) in enumerate(zip(together, *alone, strict=True)):
@@ -444,7 +450,7 @@ class _Check:
     def projections(self) -> None:
         """One number v J u for each Jacobian J, with random directions u and v; on a mismatch, all elements."""
         # Seeded apart from the user's generator, so that a check neither disturbs it nor fails at random.
-        random = trt.Generator().manual_seed(0)
+        random = Generator().manual_seed(0)
         directions = [_direction(target, random) for target in self.targets]
         for i, target in enumerate(self.targets):
             along = self._difference(self.places, _mover(target, directions[i]))
@@ -473,7 +479,7 @@ class _Check:
         if not self.outputs:
             return
         zeros = [trt.zeros_like(output) for output in self.outputs]
-        grads = trt.autograd.grad(self.outputs, self.targets, zeros, allow_unused=True)
+        grads = autograd.grad(self.outputs, self.targets, zeros, allow_unused=True)
         for grad, target in zip(grads, self.targets, strict=True):
             if grad is None:
                 continue
@@ -497,7 +503,7 @@ class _Check:
             ends = [_undefine(output) if j in chosen else output for j, output in enumerate(outputs)]
             zeros = [trt.zeros_like(output) for output in outputs]
             try:
-                grads = trt.autograd.grad(ends, self.targets, zeros, allow_unused=True)
+                grads = autograd.grad(ends, self.targets, zeros, allow_unused=True)
             except RuntimeError as error:
                 raise GradcheckError("Expected backward function to handle undefined output grads.") from error
             if any(value != 0 for grad in grads if grad is not None for value in _flat(grad.detach())):
@@ -636,7 +642,7 @@ def _undefine(output: Tensor) -> Tensor:
 @functools.cache
 def _undefined_class() -> Any:
     # Made on first use: this module may be imported while tensorrt_lite.autograd is.
-    class UndefinedGrad(trt.autograd.Function):  # type: ignore[misc,name-defined]
+    class UndefinedGrad(autograd.Function):  # type: ignore[misc,name-defined]
         @staticmethod
         def forward(ctx: Any, tensor: Tensor) -> Tensor:
             return tensor.clone()

@@ -7,6 +7,7 @@ import weakref
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tensorrt_lite import _root as trt
 from tensorrt_lite._C.autograd import engine as _engine
 from tensorrt_lite._C.autograd import saved_tensors as _saved
 from tensorrt_lite._C.autograd.hooks import RemovableHandle
@@ -90,7 +91,6 @@ class save_on_cpu(saved_tensors_hooks):
         def pack(tensor: Tensor) -> tuple[Any, Tensor]:
             if not pin_memory or tensor.device.type == "cpu":
                 return tensor.device, tensor.cpu()
-            import tensorrt_lite as trt
 
             kept = trt.empty(tensor.size(), dtype=tensor.dtype, pin_memory=True)
             kept.copy_(tensor, non_blocking=True)

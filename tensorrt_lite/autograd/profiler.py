@@ -12,9 +12,12 @@ import threading
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+from tensorrt_lite._C.core.hints import LazyModule
 from tensorrt_lite._C.core import profiler as _core
 from tensorrt_lite.autograd.profiler_util import EventList, FunctionEvent, FunctionEventAvg, MemRecordsAcc
 from tensorrt_lite.profiler._types import DeviceType, ProfilerActivity
+
+_cuda = LazyModule("tensorrt_lite.cuda")
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -95,9 +98,8 @@ class profile:
         if self.use_device is not None and self.use_device not in ("cuda",):
             raise NotImplementedError(f"profile(): times of the device '{self.use_device}' are not recorded (docs/gaps.md)")
         if self.use_cuda:
-            import tensorrt_lite
 
-            if not tensorrt_lite.cuda.is_available():
+            if not _cuda.is_available():
                 from warnings import warn
 
                 warn("CUDA is not available, disabling CUDA profiling", stacklevel=2)
@@ -127,14 +129,13 @@ class profile:
     def _start_trace(self) -> None:
         make_mark = None
         if self.use_cuda:
-            import tensorrt_lite
 
             def make_mark() -> Any:
-                mark = tensorrt_lite.cuda.Event(enable_timing=True)
+                mark = _cuda.Event(enable_timing=True)
                 mark.record()
                 return mark
 
-            tensorrt_lite.cuda.synchronize()
+            _cuda.synchronize()
             self._start_mark = make_mark()
         self._recording = _core.Recording(arguments=self.record_shapes, stack=self.with_stack, memory=self.profile_memory, make_mark=make_mark)
         self._recording.start()
@@ -293,9 +294,8 @@ class emit_nvtx:
             return self
         if self.entered:
             raise RuntimeError("NVTX annotation context manager is not reentrant")
-        import tensorrt_lite
 
-        nvtx = tensorrt_lite.cuda.nvtx
+        nvtx = _cuda.nvtx
         nvtx.mark("emit_nvtx")  # the library is there, or this says that it is not
         self._recording = _core.Recording(push=nvtx.range_push, pop=nvtx.range_pop)
         self._recording.start()

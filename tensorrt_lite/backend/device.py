@@ -7,7 +7,8 @@ import threading
 import warnings
 from typing import TYPE_CHECKING, Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite.random import Generator
 from tensorrt_lite._C.autograd import streams as _node_streams
 from tensorrt_lite._C.autograd import workers as _workers
 from tensorrt_lite._C.core import custom as _custom
@@ -77,7 +78,7 @@ class Device:
         _by_code[self.code] = self
         _node_streams.use_custom_devices()
         _workers.use_workers(self.code, self.set_device)
-        self.default_generators = tuple(trt.Generator(trt.device(name, i)) for i in range(count))
+        self.default_generators = tuple(Generator(trt.device(name, i)) for i in range(count))
         for i, generator in enumerate(self.default_generators):
             generator.seed()
             _random.set_device_generator(self.code, i, generator)

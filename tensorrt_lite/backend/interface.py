@@ -6,7 +6,7 @@ import ctypes
 import time
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
 
 __all__ = ["DeviceInterface", "HostMemoryInterface"]
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite._C.core.hints import LazyModule
+
+_cuda = LazyModule("tensorrt_lite.cuda")
 
 if TYPE_CHECKING:
     from tensorrt_lite.backend.device import Device
@@ -43,14 +46,14 @@ class Stream(metaclass=_AnyDevice):
     def __new__(cls, device: Any = None, *, priority: int = 0, **of_cuda: Any) -> Any:
         place = _accelerator(device)
         if place.type == "cuda":
-            return trt.cuda.Stream(place, priority=priority, **of_cuda)
+            return _cuda.Stream(place, priority=priority, **of_cuda)
         d = _device_of(place)
         index = d.index_of(place)
         return cls._make(d, index, d.interface.create_stream(index, priority))
 
     @staticmethod
     def _of_cuda() -> type:
-        return trt.cuda.Stream
+        return _cuda.Stream
 
     @classmethod
     def _make(cls, device: Device, index: int, handle: int) -> Stream:
@@ -118,7 +121,7 @@ class Event(metaclass=_AnyDevice):
     def __new__(cls, device: Any = None, *, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> Any:
         place = _accelerator(device)
         if place.type == "cuda":
-            return trt.cuda.Event(enable_timing=enable_timing, blocking=blocking, interprocess=interprocess)
+            return _cuda.Event(enable_timing=enable_timing, blocking=blocking, interprocess=interprocess)
         if interprocess:
             raise NotImplementedError("events of custom devices are not shared between processes")
         self = object.__new__(cls)
@@ -129,7 +132,7 @@ class Event(metaclass=_AnyDevice):
 
     @staticmethod
     def _of_cuda() -> type:
-        return trt.cuda.Event
+        return _cuda.Event
 
     @property
     def device(self) -> Any:

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-import tensorrt_lite
+from tensorrt_lite import _root as tensorrt_lite
 
 HEADERS = Path(tensorrt_lite.__file__).parent / "_C" / "cuda" / "src"
 _MAJOR, _MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*

@@ -10,11 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tensorrt_lite import _root as trt
+from tensorrt_lite import autograd
+from tensorrt_lite._C.core.hints import LazyModule
 from tensorrt_lite._C.cuda import caching as _caching
 from tensorrt_lite._C.cuda import driver as _driver
 from tensorrt_lite.cuda import _backend
 from tensorrt_lite.cuda.streams import Stream, current_stream
 from tensorrt_lite.cuda.streams import stream as _stream_context
+
+_nn = LazyModule("tensorrt_lite.nn")
 
 captures = 0  # that are going on
 _MODES = {"global": 0, "thread_local": 1, "relaxed": 2}
@@ -59,7 +64,6 @@ class CUDAGraph:
         if self._capturing is not None:
             raise RuntimeError("register_generator_state: the capture has begun")
         if generator not in self._generators:
-            import tensorrt_lite as trt
 
             # not zeros: nothing would order the capture stream's fill before what a replay on another stream writes there
             self._generators[generator] = trt.empty(2, dtype=trt.int64, device=generator.device)
@@ -218,7 +222,6 @@ def make_graphed_callables(
     types and requires_grad that all later calls have. Returned functions take and return tensors; a module keeps its class and calls its
     graph while its training mode is what it was here.
     """
-    import tensorrt_lite as trt
 
     single = not isinstance(callables, tuple)
     functions = (callables,) if single else callables
@@ -226,12 +229,12 @@ def make_graphed_callables(
     for function, arguments in zip(functions, samples):
         if not all(isinstance(a, trt.Tensor) for a in arguments):
             raise TypeError("make_graphed_callables: sample_args must be tensors")
-        if isinstance(function, trt.nn.Module) and (function._backward_hooks or function._forward_hooks or function._forward_pre_hooks):
+        if isinstance(function, _nn.Module) and (function._backward_hooks or function._forward_hooks or function._forward_pre_hooks):
             raise RuntimeError("Modules must not have hooks registered at the time they are passed. However, registering hooks on modules after passing them through make_graphed_callables is allowed.")
     mempool = graph_pool_handle() if pool is None else pool
     side = Stream()
     side.wait_stream(current_stream())
-    parameters = [tuple(f.parameters()) if isinstance(f, trt.nn.Module) else () for f in functions]
+    parameters = [tuple(f.parameters()) if isinstance(f, _nn.Module) else () for f in functions]
     with _stream_context(side):
         for function, arguments, weights in zip(functions, samples, parameters):
             for _ in range(num_warmup_iters):
@@ -239,7 +242,7 @@ def make_graphed_callables(
                 wanted = [o for o in outputs if o.requires_grad]
                 if wanted:
                     inputs = [t for t in (*arguments, *weights) if t.requires_grad]
-                    trt.autograd.grad(wanted, inputs, [trt.empty_like(o) for o in wanted], allow_unused=allow_unused_input)
+                    autograd.grad(wanted, inputs, [trt.empty_like(o) for o in wanted], allow_unused=allow_unused_input)
     current_stream().wait_stream(side)
     forwards = []
     for function, arguments in zip(functions, samples):
@@ -256,7 +259,7 @@ def make_graphed_callables(
         grads: tuple[Any, ...] = ()
         if wanted and inputs:
             with graph(g, pool=mempool):
-                grads = trt.autograd.grad(wanted, inputs, incoming, allow_unused=allow_unused_input)
+                grads = autograd.grad(wanted, inputs, incoming, allow_unused=allow_unused_input)
         backwards.append((g, incoming, grads))
     backwards.reverse()
     made = [
@@ -271,13 +274,11 @@ def _flat(result: Any) -> tuple[Any, ...]:
 
 
 def _graphed(function: Any, arguments: tuple[Any, ...], weights: tuple[Any, ...], forward: Any, backward: Any) -> Callable[..., Any]:
-    import tensorrt_lite as trt
-
     forward_graph, result = forward
     backward_graph, incoming, grads = backward
     outputs = _flat(result)
 
-    class Graphed(trt.autograd.Function):
+    class Graphed(autograd.Function):
         @staticmethod
         def forward(ctx: Any, *inputs: Any) -> Any:
             for place, given in zip(arguments, inputs):
@@ -301,7 +302,7 @@ def _graphed(function: Any, arguments: tuple[Any, ...], weights: tuple[Any, ...]
         values = Graphed.apply(*inputs, *weights)
         return type(result)(values) if isinstance(result, (tuple, list)) else values[0]
 
-    if not isinstance(function, trt.nn.Module):
+    if not isinstance(function, _nn.Module):
         return call
     eager, training = function.forward, function.training
 

@@ -20,8 +20,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite._C.core.hints import LazyModule
 from tensorrt_lite.cuda import _backend, current_device
+
+_cuda = LazyModule("tensorrt_lite.cuda")
 
 __all__ = ["CompiledSource", "Kernel", "compile_source"]
 
@@ -86,7 +89,7 @@ class CompiledSource:
             from tensorrt_lite.cuda._compiler import compile_unit
 
             image = compile_unit(self._source, device, tuple(self._include))
-            with trt.cuda.device(device):
+            with _cuda.device(device):
                 _backend()._enter_current()
                 self._modules[device] = Module(image)
         return self._modules[device]
@@ -131,7 +134,7 @@ class Kernel:
                 for value in args:
                     if isinstance(value, trt.Tensor):
                         value.record_stream(stream)
-        with trt.cuda.device(index):
+        with _cuda.device(index):
             _backend()._enter_current()
             function.launch(_three(grid), _three(block), packed, shared_mem, handle)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorrt_lite import _root as tensorrt_lite
 from tensorrt_lite._C.cuda import driver as _driver
 from tensorrt_lite.cuda import _backend, _index
 
@@ -27,8 +28,6 @@ class Stream:
 
     @property
     def device(self) -> Any:
-        import tensorrt_lite
-
         return tensorrt_lite.device("cuda", self.device_index)
 
     @property
@@ -155,8 +154,6 @@ class Event:
 
     @property
     def device(self) -> Any:
-        import tensorrt_lite
-
         return tensorrt_lite.device("cuda", self._device) if self._event else None
 
     def record(self, stream: Stream | None = None) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite.autograd.grad_mode import no_grad
 from tensorrt_lite.distributions import constraints
 from tensorrt_lite.distributions._probs_or_logits import ProbsOrLogits, choose_given
 from tensorrt_lite.distributions.exp_family import ExponentialFamily
@@ -45,7 +46,7 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
         return self.probs * (1 - self.probs)
 
     def sample(self, sample_shape: Any = trt.Size()) -> Any:  # noqa: B008 - immutable
-        with trt.no_grad():
+        with no_grad():
             return trt.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from numbers import Number
 from typing import Any, ClassVar
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
 from tensorrt_lite.distributions import constraints
 from tensorrt_lite.distributions.dirichlet import Dirichlet
 from tensorrt_lite.distributions.exp_family import ExponentialFamily

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite._functions.dtype_limits import finfo
 from tensorrt_lite.distributions import constraints
 from tensorrt_lite.distributions._probs_or_logits import ProbsOrLogits, choose_given
 
@@ -70,7 +71,7 @@ class Categorical(ProbsOrLogits):
         return logits.gather(-1, value[..., :1]).squeeze(-1)
 
     def entropy(self) -> Any:
-        logits = trt.clamp(self.logits, min=trt.finfo(self.logits.dtype).min)
+        logits = trt.clamp(self.logits, min=finfo(self.logits.dtype).min)
         return -(logits * self.probs).sum(-1)
 
     def enumerate_support(self, expand: bool = True) -> Any:

@@ -14,7 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite import linalg
+from tensorrt_lite._functions.dtype_limits import finfo
 
 __all__ = [
     "Constraint", "MixtureSameFamilyConstraint", "boolean", "cat", "corr_cholesky", "dependent", "dependent_property", "greater_than", "greater_than_eq",
@@ -321,8 +323,8 @@ class _CorrCholesky(Constraint):
     event_dim = 2
 
     def check(self, value: Any) -> Any:
-        tolerance = trt.finfo(value.dtype).eps * value.size(-1) * 10
-        lengths = trt.linalg.norm(value.detach(), dim=-1)
+        tolerance = finfo(value.dtype).eps * value.size(-1) * 10
+        lengths = linalg.norm(value.detach(), dim=-1)
         return ((lengths - 1.0).abs() <= tolerance).all(-1) & lower_cholesky.check(value)
 
 
@@ -350,7 +352,7 @@ class _PositiveSemidefinite(_Symmetric):
 
     def check(self, value: Any) -> Any:
         fits = super().check(value)
-        return trt.linalg.eigvalsh(value).ge(0).all(-1) if fits.all() else fits
+        return linalg.eigvalsh(value).ge(0).all(-1) if fits.all() else fits
 
 
 class _PositiveDefinite(_Symmetric):
@@ -358,7 +360,7 @@ class _PositiveDefinite(_Symmetric):
 
     def check(self, value: Any) -> Any:
         fits = super().check(value)
-        return trt.linalg.cholesky_ex(value).info.eq(0) if fits.all() else fits
+        return linalg.cholesky_ex(value).info.eq(0) if fits.all() else fits
 
 
 def _check_constraints(cseq: Sequence[Any]) -> list[Any]:

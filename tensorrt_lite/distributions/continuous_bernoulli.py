@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite import special
 from tensorrt_lite.distributions import constraints
 from tensorrt_lite.distributions._probs_or_logits import ProbsOrLogits, choose_given
 from tensorrt_lite.distributions.exp_family import ExponentialFamily
@@ -116,5 +117,5 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
         """log((e^x - 1) / x), by its series around 0."""
         outside = (x <= self._lims[0] - 0.5) | (x > self._lims[1] - 0.5)
         cut = trt.where(outside, x, (self._lims[0] - 0.5) * trt.ones_like(x))
-        exact = trt.log(trt.abs(trt.special.expm1(cut))) - trt.log(trt.abs(cut))
+        exact = trt.log(trt.abs(special.expm1(cut))) - trt.log(trt.abs(cut))
         return trt.where(outside, exact, 0.5 * x + x.pow(2) / 24.0 - x.pow(4) / 2880.0)

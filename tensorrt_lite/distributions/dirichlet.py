@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite._C.core.hints import LazyModule
 from tensorrt_lite.distributions import constraints
 from tensorrt_lite.distributions.exp_family import ExponentialFamily
+
+_nn = LazyModule("tensorrt_lite.nn")
 
 __all__ = ["Dirichlet"]
 
@@ -35,7 +38,7 @@ class Dirichlet(ExponentialFamily):
         above = (self.concentration - 1).clamp(min=0.0)
         mode = above / above.sum(-1, True)
         at_vertex = (self.concentration < 1).all(dim=-1)
-        mode[at_vertex] = trt.nn.functional.one_hot(mode[at_vertex].argmax(dim=-1), above.shape[-1]).to(mode)
+        mode[at_vertex] = _nn.functional.one_hot(mode[at_vertex].argmax(dim=-1), above.shape[-1]).to(mode)
         return mode
 
     @property

@@ -5,7 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import Any, ClassVar
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite.autograd.grad_mode import no_grad
 from tensorrt_lite.distributions import constraints
 from tensorrt_lite.distributions.utils import lazy_property
 
@@ -131,7 +132,7 @@ class Distribution:
 
     def sample(self, sample_shape: Any = trt.Size()) -> Any:  # noqa: B008 - immutable
         """Values drawn without a gradient: (*sample_shape, *batch_shape, *event_shape)."""
-        with trt.no_grad():
+        with no_grad():
             return self.rsample(sample_shape)
 
     def rsample(self, sample_shape: Any = trt.Size()) -> Any:  # noqa: B008 - immutable

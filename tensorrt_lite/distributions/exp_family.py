@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import autograd
 from tensorrt_lite.distributions.distribution import Distribution
 
 __all__ = ["ExponentialFamily"]
@@ -29,7 +29,7 @@ class ExponentialFamily(Distribution):
         """F(t) - <t, dF/dt> - E[log h(x)]."""
         points = [p.detach().requires_grad_() for p in self._natural_params]
         log_normalizer = self._log_normalizer(*points)
-        slopes = trt.autograd.grad(log_normalizer.sum(), points, create_graph=True)
+        slopes = autograd.grad(log_normalizer.sum(), points, create_graph=True)
         result = -self._mean_carrier_measure + log_normalizer
         for point, slope in zip(points, slopes, strict=True):
             result = result - (point * slope).reshape(self._batch_shape + (-1,)).sum(-1)

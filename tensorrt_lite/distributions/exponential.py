@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
 from tensorrt_lite.distributions import constraints
 from tensorrt_lite.distributions.exp_family import ExponentialFamily
 from tensorrt_lite.distributions.utils import _batch_shape_of, broadcast_all

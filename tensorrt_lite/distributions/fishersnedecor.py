@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite._functions.dtype_limits import finfo
 from tensorrt_lite.distributions import constraints
 from tensorrt_lite.distributions.distribution import Distribution
 from tensorrt_lite.distributions.gamma import Gamma
@@ -53,7 +54,7 @@ class FisherSnedecor(Distribution):
 
     def rsample(self, sample_shape: Any = trt.Size()) -> Any:  # noqa: B008 - immutable
         shape = self._extended_shape(sample_shape)
-        tiny = trt.finfo(self.df2.dtype).tiny
+        tiny = finfo(self.df2.dtype).tiny
         above = self._gamma1.rsample(sample_shape).view(shape)
         below = self._gamma2.rsample(sample_shape).view(shape).clamp(min=tiny)
         return (above / below).clamp(min=tiny)

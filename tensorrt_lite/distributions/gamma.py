@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite import special
+from tensorrt_lite._functions.dtype_limits import finfo
 from tensorrt_lite.distributions import constraints
 from tensorrt_lite.distributions.exp_family import ExponentialFamily
 from tensorrt_lite.distributions.utils import _batch_shape_of, broadcast_all
@@ -40,7 +42,7 @@ class Gamma(ExponentialFamily):
     def rsample(self, sample_shape: Any = trt.Size()) -> Any:  # noqa: B008 - immutable
         shape = self._extended_shape(sample_shape)
         value = trt._standard_gamma(self.concentration.expand(shape)) / self.rate.expand(shape)  # type: ignore[attr-defined]
-        value.detach().clamp_(min=trt.finfo(value.dtype).tiny)  # the gradient passes as it is
+        value.detach().clamp_(min=finfo(value.dtype).tiny)  # the gradient passes as it is
         return value
 
     def log_prob(self, value: Any) -> Any:
@@ -53,7 +55,7 @@ class Gamma(ExponentialFamily):
     def cdf(self, value: Any) -> Any:
         if self._validate_args:
             self._validate_sample(value)
-        return trt.special.gammainc(self.concentration, self.rate * value)
+        return special.gammainc(self.concentration, self.rate * value)
 
     def entropy(self) -> Any:
         shape = self.concentration

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite._functions.dtype_limits import finfo
+from tensorrt_lite.autograd.grad_mode import no_grad
 from tensorrt_lite.distributions import constraints
 from tensorrt_lite.distributions._probs_or_logits import choose_given
 from tensorrt_lite.distributions.distribution import Distribution
@@ -57,8 +59,8 @@ class Geometric(Distribution):
 
     def sample(self, sample_shape: Any = trt.Size()) -> Any:  # noqa: B008 - immutable
         shape = self._extended_shape(sample_shape)
-        with trt.no_grad():
-            u = self.probs.new_empty(shape).uniform_(trt.finfo(self.probs.dtype).tiny, 1)
+        with no_grad():
+            u = self.probs.new_empty(shape).uniform_(finfo(self.probs.dtype).tiny, 1)
             return (u.log() / (-self.probs).log1p()).floor()
 
     def log_prob(self, value: Any) -> Any:

@@ -6,7 +6,8 @@ import math
 from numbers import Number
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite._functions.dtype_limits import finfo
 from tensorrt_lite.distributions import constraints
 from tensorrt_lite.distributions.transformed_distribution import TransformedDistribution
 from tensorrt_lite.distributions.transforms import AffineTransform, ExpTransform
@@ -25,7 +26,7 @@ class Gumbel(TransformedDistribution):
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
         numbers = isinstance(loc, Number) and isinstance(scale, Number)
-        info = trt.finfo((trt.get_default_dtype() if numbers else self.loc.dtype))
+        info = finfo((trt.get_default_dtype() if numbers else self.loc.dtype))
         if numbers:
             base = Uniform(info.tiny, 1 - info.eps, validate_args=validate_args)
         else:

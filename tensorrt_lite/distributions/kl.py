@@ -11,7 +11,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite import autograd
+from tensorrt_lite import linalg
 from tensorrt_lite.distributions.bernoulli import Bernoulli
 from tensorrt_lite.distributions.beta import Beta
 from tensorrt_lite.distributions.binomial import Binomial
@@ -177,7 +179,7 @@ def _kl_expfamily_expfamily(p: Any, q: Any) -> Any:
         )
     points = [v.detach().requires_grad_() for v in p._natural_params]
     at_p = p._log_normalizer(*points)
-    slopes = trt.autograd.grad(at_p.sum(), points, create_graph=True)
+    slopes = autograd.grad(at_p.sum(), points, create_graph=True)
     result = q._log_normalizer(*q._natural_params) - at_p
     for point, other, slope in zip(points, q._natural_params, slopes, strict=True):
         result = result - _sum_rightmost((other - point) * slope, len(q.event_shape))
@@ -275,7 +277,7 @@ def _solved_norm(factor: Any, matrix: Any) -> Any:
     """tr((L L^T)^-1 A A^T), of batches that broadcast."""
     batch = trt.broadcast_shapes(factor.shape[:-2], matrix.shape[:-2])
     factor, matrix = factor.expand(batch + factor.shape[-2:]), matrix.expand(batch + matrix.shape[-2:])
-    return _squared_norm(trt.linalg.solve_triangular(factor, matrix, upper=False))
+    return _squared_norm(linalg.solve_triangular(factor, matrix, upper=False))
 
 
 @register_kl(MultivariateNormal, MultivariateNormal)
@@ -294,7 +296,7 @@ def _lowrank_distance(p: Any, q: Any) -> Any:
 def _scaled_by_lowrank(q: Any) -> Any:
     """A with Q^-1 = D^-1 - A^T A."""
     weighted = q._unbroadcasted_cov_factor.mT / q._unbroadcasted_cov_diag.unsqueeze(-2)
-    return trt.linalg.solve_triangular(q._capacitance_tril, weighted, upper=False)
+    return linalg.solve_triangular(q._capacitance_tril, weighted, upper=False)
 
 
 @register_kl(LowRankMultivariateNormal, LowRankMultivariateNormal)

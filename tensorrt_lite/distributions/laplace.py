@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite._functions.dtype_limits import finfo
 from tensorrt_lite.distributions import constraints
 from tensorrt_lite.distributions.distribution import Distribution
 from tensorrt_lite.distributions.utils import _batch_shape_of, broadcast_all
@@ -42,7 +43,7 @@ class Laplace(Distribution):
 
     def rsample(self, sample_shape: Any = trt.Size()) -> Any:  # noqa: B008 - immutable
         shape = self._extended_shape(sample_shape)
-        u = self.loc.new_empty(shape).uniform_(trt.finfo(self.loc.dtype).eps - 1, 1)
+        u = self.loc.new_empty(shape).uniform_(finfo(self.loc.dtype).eps - 1, 1)
         return self.loc - self.scale * u.sign() * trt.log1p(-u.abs())
 
     def log_prob(self, value: Any) -> Any:

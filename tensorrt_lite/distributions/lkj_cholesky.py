@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite._functions.dtype_limits import finfo
+from tensorrt_lite.autograd.grad_mode import no_grad
 from tensorrt_lite.distributions import constraints
 from tensorrt_lite.distributions.beta import Beta
 from tensorrt_lite.distributions.distribution import Distribution
@@ -39,13 +41,13 @@ class LKJCholesky(Distribution):
         new._beta = self._beta.expand(batch_shape + (self.dim,))
 
     def sample(self, sample_shape: Any = trt.Size()) -> Any:  # noqa: B008 - immutable
-        with trt.no_grad():
+        with no_grad():
             squares = self._beta.sample(sample_shape).unsqueeze(-1)
             normal = trt.randn(self._extended_shape(sample_shape), dtype=squares.dtype, device=squares.device).tril(-1)
             directions = normal / normal.norm(dim=-1, keepdim=True)
             directions[..., 0, :].fill_(0.0)  # the first row has nothing left of the diagonal
             below = trt.sqrt(squares) * directions
-            diagonal = trt.clamp(1 - below.square().sum(dim=-1), min=trt.finfo(below.dtype).tiny).sqrt()
+            diagonal = trt.clamp(1 - below.square().sum(dim=-1), min=finfo(below.dtype).tiny).sqrt()
             return below + trt.diag_embed(diagonal)
 
     def log_prob(self, value: Any) -> Any:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite import linalg
 from tensorrt_lite.distributions import constraints
 from tensorrt_lite.distributions.distribution import Distribution
 from tensorrt_lite.distributions.multivariate_normal import _batch_mahalanobis, _batch_mv
@@ -19,7 +20,7 @@ def _batch_capacitance_tril(W: Any, D: Any) -> Any:
     weighted = W.mT / D.unsqueeze(-2)
     capacitance = trt.matmul(weighted, W).contiguous()
     capacitance.view(-1, W.size(-1) ** 2)[:, :: W.size(-1) + 1] += 1
-    return trt.linalg.cholesky(capacitance)
+    return linalg.cholesky(capacitance)
 
 
 def _batch_lowrank_logdet(W: Any, D: Any, capacitance_tril: Any) -> Any:
@@ -96,7 +97,7 @@ class LowRankMultivariateNormal(Distribution):
         scaled = self._unbroadcasted_cov_factor / root
         matrix = trt.matmul(scaled, scaled.mT).contiguous()
         matrix.view(-1, n * n)[:, :: n + 1] += 1
-        return self._whole(root * trt.linalg.cholesky(matrix))
+        return self._whole(root * linalg.cholesky(matrix))
 
     @lazy_property
     def covariance_matrix(self) -> Any:
@@ -106,7 +107,7 @@ class LowRankMultivariateNormal(Distribution):
     @lazy_property
     def precision_matrix(self) -> Any:
         weighted = self._unbroadcasted_cov_factor.mT / self._unbroadcasted_cov_diag.unsqueeze(-2)
-        solved = trt.linalg.solve_triangular(self._capacitance_tril, weighted, upper=False)
+        solved = linalg.solve_triangular(self._capacitance_tril, weighted, upper=False)
         return self._whole(trt.diag_embed(self._unbroadcasted_cov_diag.reciprocal()) - trt.matmul(solved.mT, solved))
 
     def rsample(self, sample_shape: Any = trt.Size()) -> Any:  # noqa: B008 - immutable

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite.autograd.grad_mode import no_grad
 from tensorrt_lite.distributions import constraints
 from tensorrt_lite.distributions.categorical import Categorical
 from tensorrt_lite.distributions.distribution import Distribution
@@ -89,7 +90,7 @@ class MixtureSameFamily(Distribution):
         return trt.logsumexp(log_component + trt.log_softmax(self.mixture_distribution.logits, dim=-1), dim=-1)
 
     def sample(self, sample_shape: Any = trt.Size()) -> Any:  # noqa: B008 - immutable
-        with trt.no_grad():
+        with no_grad():
             dim = len(sample_shape) + len(self.batch_shape)
             chosen = self.mixture_distribution.sample(sample_shape)
             drawn = self.component_distribution.sample(sample_shape)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite.autograd.grad_mode import no_grad
 from tensorrt_lite.distributions import constraints
 from tensorrt_lite.distributions.binomial import Binomial
 from tensorrt_lite.distributions.categorical import Categorical
@@ -66,7 +67,7 @@ class Multinomial(Distribution):
     def sample(self, sample_shape: Any = trt.Size()) -> Any:  # noqa: B008 - immutable
         drawn = self._categorical.sample(trt.Size((self.total_count, *sample_shape))).movedim(0, -1)
         counts = self.probs.new_zeros(self._extended_shape(sample_shape))
-        with trt.no_grad():
+        with no_grad():
             counts.scatter_add_(-1, drawn, trt.ones_like(drawn, dtype=counts.dtype))
         return counts
 

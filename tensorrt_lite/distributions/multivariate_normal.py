@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite import linalg
 from tensorrt_lite.distributions import constraints
 from tensorrt_lite.distributions.distribution import Distribution
 from tensorrt_lite.distributions.utils import _standard_normal, lazy_property
@@ -34,7 +35,7 @@ def _batch_mahalanobis(bL: Any, bx: Any) -> Any:
     repeats = [*range(extra), *(d + 1 for d in own)]
     flat_x = x.permute((*own, *repeats, x.dim() - 1)).reshape(-1, math.prod(x.shape[d] for d in repeats), n)
     flat_factor = bL.reshape(-1, n, n)
-    squares = trt.linalg.solve_triangular(flat_factor, flat_x.mT, upper=False).pow(2).sum(-2)
+    squares = linalg.solve_triangular(flat_factor, flat_x.mT, upper=False).pow(2).sum(-2)
     ordered = squares.reshape([x.shape[d] for d in (*own, *repeats)])
     places = [*own, *repeats]
     return ordered.permute([places.index(d) for d in range(len(places))]).reshape(batch)
@@ -42,8 +43,8 @@ def _batch_mahalanobis(bL: Any, bx: Any) -> Any:
 
 def _precision_to_scale_tril(P: Any) -> Any:
     """The Cholesky factor of the inverse, by one factorisation of the matrix with rows and columns in reverse order."""
-    upper = trt.flip(trt.linalg.cholesky(trt.flip(P, (-2, -1))), (-2, -1)).mT
-    return trt.linalg.solve_triangular(upper, trt.eye(P.shape[-1], dtype=P.dtype, device=P.device), upper=False)
+    upper = trt.flip(linalg.cholesky(trt.flip(P, (-2, -1))), (-2, -1)).mT
+    return linalg.solve_triangular(upper, trt.eye(P.shape[-1], dtype=P.dtype, device=P.device), upper=False)
 
 
 class MultivariateNormal(Distribution):
@@ -84,7 +85,7 @@ class MultivariateNormal(Distribution):
         if name == "scale_tril":
             self._unbroadcasted_scale_tril = matrix
         else:
-            self._unbroadcasted_scale_tril = trt.linalg.cholesky(matrix) if name == "covariance_matrix" else _precision_to_scale_tril(matrix)
+            self._unbroadcasted_scale_tril = linalg.cholesky(matrix) if name == "covariance_matrix" else _precision_to_scale_tril(matrix)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         new = super().expand(batch_shape, _instance)

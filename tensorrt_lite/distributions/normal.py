@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite.autograd.grad_mode import no_grad
 from tensorrt_lite.distributions import constraints
 from tensorrt_lite.distributions.exp_family import ExponentialFamily
 from tensorrt_lite.distributions.utils import _batch_shape_of, _standard_normal, broadcast_all
@@ -50,7 +51,7 @@ class Normal(ExponentialFamily):
 
     def sample(self, sample_shape: Any = trt.Size()) -> Any:  # noqa: B008 - immutable
         shape = self._extended_shape(sample_shape)
-        with trt.no_grad():
+        with no_grad():
             return trt.normal(self.loc.expand(shape), self.scale.expand(shape))
 
     def rsample(self, sample_shape: Any = trt.Size()) -> Any:  # noqa: B008 - immutable

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite.autograd.grad_mode import no_grad
+from tensorrt_lite._C.core.hints import LazyModule
 from tensorrt_lite.distributions import constraints
 from tensorrt_lite.distributions.categorical import Categorical
 from tensorrt_lite.distributions.distribution import Distribution
+
+_nn = LazyModule("tensorrt_lite.nn")
 
 __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
@@ -60,10 +64,10 @@ class OneHotCategorical(Distribution):
         return self.probs * (1 - self.probs)
 
     def _one_hot(self, indices: Any) -> Any:
-        return trt.nn.functional.one_hot(indices, num_classes=self._categorical._num_events).to(self.probs)
+        return _nn.functional.one_hot(indices, num_classes=self._categorical._num_events).to(self.probs)
 
     def sample(self, sample_shape: Any = trt.Size()) -> Any:  # noqa: B008 - immutable
-        with trt.no_grad():
+        with no_grad():
             return self._one_hot(self._categorical.sample(trt.Size(sample_shape)))
 
     def log_prob(self, value: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
 from tensorrt_lite.distributions import constraints
 from tensorrt_lite.distributions.categorical import Categorical
 from tensorrt_lite.distributions.distribution import Distribution

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite.autograd.grad_mode import no_grad
 from tensorrt_lite.distributions import constraints
 from tensorrt_lite.distributions.distribution import Distribution
 from tensorrt_lite.distributions.independent import Independent
@@ -79,7 +80,7 @@ class TransformedDistribution(Distribution):
 
     def sample(self, sample_shape: Any = trt.Size()) -> Any:  # noqa: B008 - immutable
         """The base's sample, which may have no gradient, transformed."""
-        with trt.no_grad():
+        with no_grad():
             return self._forward(self.base_dist.sample(sample_shape))
 
     def rsample(self, sample_shape: Any = trt.Size()) -> Any:  # noqa: B008 - immutable

@@ -22,7 +22,9 @@ from collections.abc import Sequence
 from numbers import Number
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite import linalg
+from tensorrt_lite._functions.dtype_limits import finfo
 from tensorrt_lite.distributions import constraints
 from tensorrt_lite.distributions.utils import _sum_rightmost, broadcast_all, lazy_property, tril_matrix_to_vec, vec_to_tril_matrix
 from tensorrt_lite.nn import functional as F
@@ -445,7 +447,7 @@ class PowerTransform(Transform):
 
 def _inside_unit_interval(x: Any) -> Any:
     """Both ends left out, where logarithms are infinite."""
-    info = trt.finfo(x.dtype)
+    info = finfo(x.dtype)
     return trt.clamp(x, min=info.tiny, max=1.0 - info.eps)
 
 
@@ -596,7 +598,7 @@ class CorrCholeskyTransform(Transform):
 
     def _call(self, x: Any) -> Any:
         x = trt.tanh(x)
-        eps = trt.finfo(x.dtype).eps
+        eps = finfo(x.dtype).eps
         partial = vec_to_tril_matrix(x.clamp(min=-1 + eps, max=1 - eps), diag=-1)
         left = (1 - partial**2).sqrt().cumprod(-1)
         with_diagonal = partial + trt.eye(partial.shape[-1], dtype=partial.dtype, device=partial.device)
@@ -674,7 +676,7 @@ class StickBreakingTransform(_WithoutParameters):
 
     def _inverse(self, y: Any) -> Any:
         shares = y[..., :-1]
-        left = trt.clamp(1 - shares.cumsum(-1), min=trt.finfo(y.dtype).tiny)
+        left = trt.clamp(1 - shares.cumsum(-1), min=finfo(y.dtype).tiny)
         return shares.log() - left.log() + self._remaining(shares).log()
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
@@ -714,7 +716,7 @@ class PositiveDefiniteTransform(_WithoutParameters):
         return factor @ factor.mT
 
     def _inverse(self, y: Any) -> Any:
-        return LowerCholeskyTransform().inv(trt.linalg.cholesky(y))
+        return LowerCholeskyTransform().inv(linalg.cholesky(y))
 
 
 def _check_transforms(tseq: Sequence[Transform]) -> None:

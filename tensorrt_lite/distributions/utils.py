@@ -7,7 +7,9 @@ from functools import update_wrapper
 from numbers import Number
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite._functions.dtype_limits import finfo
+from tensorrt_lite.autograd.grad_mode import enable_grad
 
 __all__ = ["broadcast_all", "clamp_probs", "lazy_property", "logits_to_probs", "probs_to_logits", "tril_matrix_to_vec", "vec_to_tril_matrix"]
 
@@ -51,7 +53,7 @@ def logits_to_probs(logits: Any, is_binary: bool = False) -> Any:
 
 def clamp_probs(probs: Any) -> Any:
     """Probabilities moved into [eps, 1 - eps], eps that of their dtype (of float32 for integers)."""
-    eps = trt.finfo(probs.dtype if probs.is_floating_point() else trt.float32).eps
+    eps = finfo(probs.dtype if probs.is_floating_point() else trt.float32).eps
     return probs.clamp(min=eps, max=1 - eps)
 
 
@@ -71,7 +73,7 @@ class lazy_property:
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
             return _lazy_property_and_property(self.wrapped)
-        with trt.enable_grad():
+        with enable_grad():
             value = self.wrapped(instance)
         setattr(instance, self.wrapped.__name__, value)
         return value
@@ -96,7 +98,7 @@ def vec_to_tril_matrix(vec: Any, diag: int = 0) -> Any:
     """Matrices (*, n, n) with the elements of vectors on and below diagonal `diag`, zeros above. ValueError for lengths that fill no triangle."""
     # the number of elements is a quadratic polynomial in n
     n = (-(1 + 2 * diag) + ((1 + 2 * diag) ** 2 + 8 * vec.shape[-1] + 4 * abs(diag) * (diag + 1)) ** 0.5) / 2
-    if round(n) - n > trt.finfo(vec.dtype).eps:
+    if round(n) - n > finfo(vec.dtype).eps:
         raise ValueError(f"The size of last dimension is {vec.shape[-1]} which cannot be expressed as the lower triangular part of a square D x D matrix.")
     n = round(n)
     matrix = trt.zeros((*vec.shape[:-1], n, n), dtype=vec.dtype, device=vec.device)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite import special
+from tensorrt_lite.autograd.grad_mode import no_grad
 from tensorrt_lite.distributions import constraints
 from tensorrt_lite.distributions.distribution import Distribution
 from tensorrt_lite.distributions.utils import broadcast_all, lazy_property
@@ -15,7 +17,7 @@ __all__ = ["VonMises"]
 
 def _log_bessel(order: int, x: Any) -> Any:
     """The logarithm of the modified Bessel function I of order 0 or 1, for positive x of any size."""
-    scaled = trt.special.i0e(x) if order == 0 else trt.special.i1e(x)
+    scaled = special.i0e(x) if order == 0 else special.i1e(x)
     return scaled.log() + x
 
 
@@ -65,7 +67,7 @@ class VonMises(Distribution):
 
     def sample(self, sample_shape: Any = trt.Size()) -> Any:  # noqa: B008 - immutable
         shape = self._extended_shape(sample_shape)
-        with trt.no_grad():
+        with no_grad():
             x = trt.empty(shape, dtype=self._loc.dtype, device=self.loc.device)
             return _rejection_sample(self._loc, self._concentration, self._proposal_r, x).to(self.loc.dtype)
 

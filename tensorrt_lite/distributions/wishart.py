@@ -7,7 +7,9 @@ import warnings
 from numbers import Number
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite import linalg
+from tensorrt_lite._functions.dtype_limits import finfo
 from tensorrt_lite.distributions import constraints
 from tensorrt_lite.distributions.chi2 import Chi2
 from tensorrt_lite.distributions.exp_family import ExponentialFamily
@@ -25,7 +27,7 @@ def _mvdigamma(x: Any, p: int) -> Any:
 
 
 def _clamp_above_eps(x: Any) -> Any:
-    return x.clamp(min=trt.finfo(x.dtype).eps)
+    return x.clamp(min=finfo(x.dtype).eps)
 
 
 class Wishart(ExponentialFamily):
@@ -72,7 +74,7 @@ class Wishart(ExponentialFamily):
         if name == "scale_tril":
             self._unbroadcasted_scale_tril = matrix
         else:
-            self._unbroadcasted_scale_tril = trt.linalg.cholesky(matrix) if name == "covariance_matrix" else _precision_to_scale_tril(matrix)
+            self._unbroadcasted_scale_tril = linalg.cholesky(matrix) if name == "covariance_matrix" else _precision_to_scale_tril(matrix)
         self._make_chi2(self.df.unsqueeze(-1))
 
     def _make_chi2(self, df: Any) -> None:
@@ -151,7 +153,7 @@ class Wishart(ExponentialFamily):
         if self._validate_args:
             self._validate_sample(value)
         nu, p = self.df, self._event_shape[-1]
-        log_det = trt.linalg.slogdet(value).logabsdet
+        log_det = linalg.slogdet(value).logabsdet
         trace = trt.cholesky_solve(value, self._unbroadcasted_scale_tril).diagonal(dim1=-2, dim2=-1).sum(-1)
         return (nu - p - 1) / 2 * log_det - trace / 2 - nu * self._half_log_det() - nu * p / 2 * math.log(2) - trt.mvlgamma(nu / 2, p=p)
 
@@ -170,4 +172,4 @@ class Wishart(ExponentialFamily):
     def _log_normalizer(self, x: Any, y: Any) -> Any:  # type: ignore[override]
         p = self._event_shape[-1]
         power = y + (p + 1) / 2
-        return power * (-trt.linalg.slogdet(-2 * x).logabsdet + math.log(2) * p) + trt.mvlgamma(power, p=p)
+        return power * (-linalg.slogdet(-2 * x).logabsdet + math.log(2) * p) + trt.mvlgamma(power, p=p)

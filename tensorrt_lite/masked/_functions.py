@@ -9,8 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite import linalg
+from tensorrt_lite._functions.dtype_limits import iinfo
+from tensorrt_lite._C.core.hints import LazyModule
 from tensorrt_lite.masked._tensor import LAYOUTS, is_masked_tensor, sparse_layouts
+
+_nn = LazyModule("tensorrt_lite.nn")
 
 _PROMOTED = ("torch.uint8", "torch.bool", "torch.int8", "torch.int16", "torch.int32")  # their sums are int64
 
@@ -71,7 +76,7 @@ def _lowest(input: Any) -> Any:
         return float("-inf")
     if input.is_complex() or input.dtype == trt.bool:
         raise NotImplementedError(f"identity of amax on {input.dtype} input")
-    return trt.iinfo(input.dtype).min
+    return iinfo(input.dtype).min
 
 
 def _highest(input: Any) -> Any:
@@ -79,7 +84,7 @@ def _highest(input: Any) -> Any:
         return float("inf")
     if input.is_complex() or input.dtype == trt.bool:
         raise NotImplementedError(f"identity of amin on {input.dtype} input")
-    return trt.iinfo(input.dtype).max
+    return iinfo(input.dtype).max
 
 
 def _filled(input: Any, mask: Any, name: str, value: Any) -> Any:
@@ -332,7 +337,7 @@ def norm(input: Any, ord: float | None = 2.0, dim: Any = None, *, keepdim: bool 
         tensor(5.)
     """
     filled = _filled(input, mask, "norm", float("inf") if ord == float("-inf") else 0)
-    return trt.linalg.vector_norm(filled, ord, _canonical_dim(dim, input.ndim), bool(keepdim), dtype=dtype or input.dtype)
+    return linalg.vector_norm(filled, ord, _canonical_dim(dim, input.ndim), bool(keepdim), dtype=dtype or input.dtype)
 
 
 def _variance(input: Any, dim: Any, unbiased: bool | None, correction: float | None, keepdim: bool, dtype: Any, mask: Any) -> Any:
@@ -496,7 +501,7 @@ def softmin(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any
         >>> trt.masked.softmin(x, 0, mask=mask)
         tensor([0.5000, 0.5000, 0.0000])
     """
-    return trt.nn.functional.softmin(_filled(input, mask, "softmin", _highest), _canonical_dim(dim, input.ndim)[0], dtype=dtype or input.dtype)
+    return _nn.functional.softmin(_filled(input, mask, "softmin", _highest), _canonical_dim(dim, input.ndim)[0], dtype=dtype or input.dtype)
 
 
 def normalize(input: Any, ord: float, dim: int, *, eps: float = 1e-12, dtype: Any = None, mask: Any = None) -> Any:

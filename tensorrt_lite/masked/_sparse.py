@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
 from tensorrt_lite._sparse.convert import sparse_mask
 from tensorrt_lite._sparse.parts import coalesce, coo_of, dense_at, grouped, is_sparse, linear_keys, parts, rebuilt, values_at, values_of, with_values
 

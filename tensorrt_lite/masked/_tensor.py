@@ -6,7 +6,7 @@ import warnings
 from functools import cache
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
 from tensorrt_lite._subclasses.composite_tensor import _SYMBOLS, CompositeTensor, dense_part, name_of, writes_in_place
 
 _DTYPES = {"float16", "float32", "float64", "bool", "int8", "int16", "int32", "int64"}

@@ -16,8 +16,11 @@ import warnings
 import weakref
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite._C.core.hints import LazyModule
 from tensorrt_lite.cuda import streams
+
+_cuda = LazyModule("tensorrt_lite.cuda")
 
 _COUNTERS = 1024
 
@@ -61,8 +64,8 @@ class _Received:
 
     def __del__(self) -> None:
         try:
-            trt.cuda._driver.synchronize_on(self.mapping.device)  # work that reads it
-            trt.cuda._backend()._shared_add(self.counters, self.place, -1)
+            _cuda._driver.synchronize_on(self.mapping.device)  # work that reads it
+            _cuda._backend()._shared_add(self.counters, self.place, -1)
         except (RuntimeError, AttributeError, TypeError, ImportError):  # the driver is gone at the interpreter's end
             pass
 
@@ -125,7 +128,7 @@ def reduce_cuda_tensor(tensor: Any) -> tuple[Any, ...]:
     layout = (tensor.dtype, device, tuple(tensor.shape), tensor.stride(), tensor.storage_offset(), tensor.requires_grad)
     if storage.nbytes() == 0:
         return rebuild_empty, layout
-    obstacle = trt.cuda._backend()._share_obstacle(storage)
+    obstacle = _cuda._backend()._share_obstacle(storage)
     if obstacle:
         raise RuntimeError(obstacle)
     handle, offset = driver.share_memory(device, storage.data_ptr())
@@ -148,7 +151,7 @@ def rebuild_cuda_tensor(dtype: Any, device: int, shape: Any, stride: Any, offset
     if mapping is None:
         mapping = _mappings[device, handle] = _Mapping(device, handle)
     streams.Event.from_ipc_handle(trt.device("cuda", device), event).wait(streams.current_stream(device))
-    storage = trt.cuda._backend()._opened_storage(mapping.address + start, nbytes, device, _Received(mapping, counters, place))
+    storage = _cuda._backend()._opened_storage(mapping.address + start, nbytes, device, _Received(mapping, counters, place))
     tensor = trt.empty(0, dtype=dtype, device=f"cuda:{device}")
     tensor.set_(storage, offset, shape, stride)
     return tensor.requires_grad_(requires_grad)

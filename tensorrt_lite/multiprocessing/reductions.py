@@ -13,11 +13,14 @@ from multiprocessing import reduction
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
-import tensorrt_lite as trt
-from tensorrt_lite import UntypedStorage
+from tensorrt_lite import _root as trt
+from tensorrt_lite._C.core.hints import LazyModule
+from tensorrt_lite.tensor import UntypedStorage
 from tensorrt_lite._C.core import mapped
 from tensorrt_lite._legacy.typed_storage import TypedStorage
 from tensorrt_lite.tensor import Parameter, _restored, _state_of
+
+_cuda = LazyModule("tensorrt_lite.cuda")
 
 __all__ = [
     "StorageWeakRef", "fd_id", "init_reductions", "rebuild_event", "rebuild_meta_tensor", "rebuild_storage_empty", "rebuild_storage_fd",
@@ -186,7 +189,7 @@ def reduce_event(event: Any) -> tuple[Any, ...]:
 
 def rebuild_event(device: Any, handle: bytes) -> Any:
     """Another process's event."""
-    return trt.cuda.Event.from_ipc_handle(device, handle)
+    return _cuda.Event.from_ipc_handle(device, handle)
 
 
 def __getattr__(name: str) -> Any:

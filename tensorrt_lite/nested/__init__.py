@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite._C.core.hints import LazyModule
 import tensorrt_lite.nested._elementwise as _elementwise
 import tensorrt_lite.nested._layers as _layers
 import tensorrt_lite.nested._reductions as _reductions
@@ -20,6 +21,8 @@ import tensorrt_lite.nested._strided as _strided
 import tensorrt_lite.nested._tensor as _tensor
 from tensorrt_lite.nested._strided import StridedNestedTensor
 from tensorrt_lite.nested._tensor import NestedTensor
+
+_nn = LazyModule("tensorrt_lite.nn")
 
 __all__ = ["to_padded_tensor", "as_nested_tensor", "nested_tensor", "nested_tensor_from_jagged", "narrow", "masked_select"]
 
@@ -135,7 +138,7 @@ def nested_tensor_from_jagged(
     if offsets is None:
         if lengths is None:
             raise RuntimeError("nested_tensor_from_jagged(): At least one of offsets or lengths is required.")
-        offsets, lengths = trt.nn.functional.pad(lengths.cumsum(0), (1, 0)), None
+        offsets, lengths = _nn.functional.pad(lengths.cumsum(0), (1, 0)), None
     place = 1 if jagged_dim is None else jagged_dim
     if not 1 <= place <= values.dim():
         raise RuntimeError(f"nested_tensor_from_jagged(): jagged_dim {jagged_dim} is none of 1 to {values.dim()}")
@@ -206,7 +209,7 @@ def masked_select(tensor: Any, mask: Any) -> NestedTensor:
         raise RuntimeError(f"torch.nested.masked_select requires a strided mask, given: {mask.layout}")
     values = tensor.masked_select(mask)
     counts = mask.expand(trt.broadcast_shapes(mask.shape, tensor.shape)).reshape(tensor.shape[0], -1).sum(1)
-    return NestedTensor(values, structure_of(trt.nn.functional.pad(counts.cumsum(0), (1, 0))), 1)
+    return NestedTensor(values, structure_of(_nn.functional.pad(counts.cumsum(0), (1, 0))), 1)
 
 
 def to_padded_tensor(input: Any, padding: float, output_size: Any = None, out: Any = None) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
 from tensorrt_lite._subclasses.composite_tensor import name_of, writes_in_place
 from tensorrt_lite.masked._tensor import pointwise_names
 from tensorrt_lite.nested._tensor import NestedTensor, from_rows, operator

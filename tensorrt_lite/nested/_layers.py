@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite._C.core.hints import LazyModule
 from tensorrt_lite._subclasses.composite_tensor import name_of
 from tensorrt_lite.nested._elementwise import mismatch, pointwise, same_ragged
 from tensorrt_lite.nested._tensor import NestedTensor, from_rows, from_sequences, operator
 
-F = trt.nn.functional
+_nn = LazyModule("tensorrt_lite.nn")
+
+F = _nn.functional
 
 
 @operator("linear")

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite._functions.dtype_limits import iinfo
 from tensorrt_lite._subclasses.composite_tensor import name_of
 from tensorrt_lite.nested._elementwise import same_ragged
 from tensorrt_lite.nested._shape import inner_dim, rows_like, wrapped
@@ -16,11 +17,11 @@ from tensorrt_lite.nested._tensor import NestedTensor, from_rows, from_sequences
 
 
 def _lowest(t: Any) -> Any:
-    return float("-inf") if t.dtype.is_floating_point else False if t.dtype == trt.bool else trt.iinfo(t.dtype).min
+    return float("-inf") if t.dtype.is_floating_point else False if t.dtype == trt.bool else iinfo(t.dtype).min
 
 
 def _highest(t: Any) -> Any:
-    return float("inf") if t.dtype.is_floating_point else True if t.dtype == trt.bool else trt.iinfo(t.dtype).max
+    return float("inf") if t.dtype.is_floating_point else True if t.dtype == trt.bool else iinfo(t.dtype).max
 
 
 # What a reduction pads with; the others run by sequences.

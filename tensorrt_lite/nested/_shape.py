@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite._C.core.hints import LazyModule
 from tensorrt_lite._subclasses.composite_tensor import name_of
 from tensorrt_lite._size import Size
 from tensorrt_lite.nested._elementwise import mismatch, same_ragged
 from tensorrt_lite.nested._structure import NestedInt, structure_of
 from tensorrt_lite.nested._tensor import NestedTensor, from_rows, from_sequences, operator
+
+_nn = LazyModule("tensorrt_lite.nn")
 
 
 def wrapped(dim: int, ndim: int) -> int:
@@ -397,7 +400,7 @@ def _to_padded_tensor(func: Any, input: Any, padding: float, output_size: Any = 
     extra = [0] * (2 * len(sizes))
     for d, (n, m) in enumerate(zip(sizes, padded.shape, strict=True)):
         extra[2 * (len(sizes) - 1 - d) + 1] = n - m
-    return trt.nn.functional.pad(padded, extra, value=padding) if any(extra) else padded
+    return _nn.functional.pad(padded, extra, value=padding) if any(extra) else padded
 
 
 @operator("masked_select")

@@ -6,7 +6,10 @@ import itertools
 from functools import cached_property
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite._C.core.hints import LazyModule
+
+_nn = LazyModule("tensorrt_lite.nn")
 
 _numbers = itertools.count(1)
 
@@ -140,7 +143,7 @@ class Structure:
         """The same sequences without gaps between them; this object where there are none."""
         if self.rows is None:
             return self
-        offsets = trt.nn.functional.pad(self.counts_tensor.cumsum(0), (1, 0)).to(self.offsets.dtype)
+        offsets = _nn.functional.pad(self.counts_tensor.cumsum(0), (1, 0)).to(self.offsets.dtype)
         made = structure_of(offsets, None)
         made.size = self.size
         return made

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
 from tensorrt_lite._subclasses.composite_tensor import CompositeTensor, registering
 from tensorrt_lite._size import Size
 from tensorrt_lite.nested._structure import Structure, structure_of

@@ -8,7 +8,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite import linalg
+from tensorrt_lite.autograd.grad_mode import no_grad
 from tensorrt_lite import _public
 
 _LINEAR = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
@@ -60,7 +62,7 @@ def uniform_(tensor: Any, a: float = 0.0, b: float = 1.0, generator: Any = None)
         >>> trt.nn.init.uniform_(trt.empty(3))
         tensor([0.4963, 0.7682, 0.0885])
     """
-    with trt.no_grad():
+    with no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
@@ -79,7 +81,7 @@ def normal_(tensor: Any, mean: float = 0.0, std: float = 1.0, generator: Any = N
         >>> trt.nn.init.normal_(trt.empty(3), std=0.1)
         tensor([ 0.1541, -0.0293, -0.2179])
     """
-    with trt.no_grad():
+    with no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
 
@@ -117,7 +119,7 @@ def trunc_normal_(
         )
     if tensor.is_meta:
         return tensor
-    with trt.no_grad():
+    with no_grad():
         if cdf((b - mean) / std) - cdf((a - mean) / std) > 0.3:
             return _reject_normal(tensor, mean, std, a, b, generator)
         return _reject_uniform(tensor, mean, std, a, b, generator)
@@ -164,7 +166,7 @@ def constant_(tensor: Any, val: float) -> Any:
         >>> trt.nn.init.constant_(trt.empty(2), 0.3)
         tensor([0.3000, 0.3000])
     """
-    with trt.no_grad():
+    with no_grad():
         return tensor.fill_(val)
 
 
@@ -193,7 +195,7 @@ def zeros_(tensor: Any) -> Any:
         >>> trt.nn.init.zeros_(trt.empty(2))
         tensor([0., 0.])
     """
-    with trt.no_grad():
+    with no_grad():
         return tensor.zero_()
 
 
@@ -211,7 +213,7 @@ def eye_(tensor: Any) -> Any:
     """
     if tensor.ndimension() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
-    with trt.no_grad():
+    with no_grad():
         tensor.zero_()
         tensor.diagonal().fill_(1)
     return tensor
@@ -237,7 +239,7 @@ def dirac_(tensor: Any, groups: int = 1) -> Any:
         raise ValueError("dim 0 must be divisible by groups")
     per_group = tensor.size(0) // groups
     centre = tuple(size // 2 for size in tensor.shape[2:])
-    with trt.no_grad():
+    with no_grad():
         tensor.zero_()
         for group in range(groups):
             for channel in range(min(per_group, tensor.size(1))):
@@ -386,12 +388,12 @@ def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
     flat = tensor.new_empty((rows, cols)).normal_(0, 1, generator=generator)
     if rows < cols:
         flat.t_()
-    q, r = trt.linalg.qr(flat)
+    q, r = linalg.qr(flat)
     # A uniform distribution needs the signs of R's diagonal (Mezzadri 2006, section 4).
     q *= r.diag(0).sign()
     if rows < cols:
         q.t_()
-    with trt.no_grad():
+    with no_grad():
         tensor.view_as(q).copy_(q)
         tensor.mul_(gain)
     return tensor
@@ -415,7 +417,7 @@ def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = No
         raise ValueError("Only tensors with 2 dimensions are supported")
     rows, cols = tensor.shape
     zeros = math.ceil(sparsity * rows)
-    with trt.no_grad():
+    with no_grad():
         tensor.normal_(0, std, generator=generator)
         for col in range(cols):
             tensor[trt.randperm(rows)[:zeros], col] = 0

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _C
+from tensorrt_lite import _root as trt
 from tensorrt_lite.tensor import Parameter
 
 __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter"]
@@ -86,7 +87,7 @@ class UninitializedTensorMixin:
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = getattr(func, "__name__", "")
         if name in _ANSWERED or name in ("__get__", "__set__"):
-            with trt._C.DisableTorchFunctionSubclass():
+            with _C.DisableTorchFunctionSubclass():
                 return func(*args, **(kwargs or {}))
         raise ValueError(
             f"Attempted to use an uninitialized parameter in {func}. This error happens when you are using a `LazyModule` or explicitly manipulating "

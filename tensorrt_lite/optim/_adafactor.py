@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite._functions.dtype_limits import finfo
 
 from .optimizer import PerTensorOptimizer, _check_lr, _check_non_negative, _new_step
 
@@ -95,7 +96,7 @@ class Adafactor(PerTensorOptimizer):
     def _update(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any], lr: float) -> None:
         eps_square, eps_scale = group["eps"]
         if eps_square is None:
-            eps_square = trt.finfo(p.dtype).eps
+            eps_square = finfo(p.dtype).eps
         step = state["step"].item()
         one_minus_beta2 = step ** group["beta2_decay"]
         # The step is relative to the parameter's size, which is measured before weight decay shrinks it.

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite.autograd.grad_mode import enable_grad
+from tensorrt_lite.autograd.grad_mode import no_grad
 
 from .adadelta import Adadelta
 from .adagrad import Adagrad
@@ -40,7 +42,7 @@ def step(optimizer: Optimizer) -> None:
     of rules that take none.
     """
     rule = next(_RULES[kind] for kind in type(optimizer).__mro__ if kind in _RULES)
-    with trt.enable_grad():
+    with enable_grad():
         for group in optimizer.param_groups:
             # SGD's lists are plain arithmetic, which PyTorch records.
             if group.get("foreach") and rule is not _sgd:
@@ -67,7 +69,7 @@ def _state_of(optimizer: Any, group: dict[str, Any], p: Tensor) -> dict[str, Any
         # The first buffer is the first gradient: the rule makes it.
         return optimizer.state[p] if group["momentum"] != 0 else {}
     state = optimizer.state[p]
-    with trt.no_grad():
+    with no_grad():
         if isinstance(optimizer, FusedOptimizer):
             optimizer._init_state(group, p, optimizer.state)
         elif not state:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
 
 from .optimizer import PerTensorOptimizer, _check_lr, _check_non_negative
 

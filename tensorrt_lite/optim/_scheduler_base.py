@@ -6,7 +6,8 @@ import warnings
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite.autograd.grad_mode import no_grad
 
 from .optimizer import Optimizer
 
@@ -22,7 +23,7 @@ _EPOCH_WARNING = (
 def _set_group_value(group: dict[str, Any], key: str, value: Any) -> None:
     """Assign an option; a tensor option keeps its identity, since compiled steps may hold it."""
     if isinstance(group[key], trt.Tensor):
-        with trt.no_grad():
+        with no_grad():
             group[key].fill_(value.item() if isinstance(value, trt.Tensor) else value)
     else:
         group[key] = _own(value)

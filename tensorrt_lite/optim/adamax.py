@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
 
 from .optimizer import PerTensorOptimizer, _add_quotient, _new_step, _value, _check_moments
 

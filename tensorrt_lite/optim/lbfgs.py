@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite.autograd.grad_mode import enable_grad
+from tensorrt_lite.autograd.grad_mode import no_grad
 
 from .optimizer import Optimizer, _check_lr, _to_float
 
@@ -231,12 +233,12 @@ class LBFGS(Optimizer):
 
     def step(self, closure: Callable[[], Any]) -> Any:  # type: ignore[override]
         """Run up to max_iter iterations; returns the loss before the first."""
-        with trt.no_grad():
+        with no_grad():
             return self._iterate(closure)
 
     def _iterate(self, closure: Callable[[], Any]) -> Any:
         def loss_with_grad() -> Any:
-            with trt.enable_grad():
+            with enable_grad():
                 return closure()
 
         group = self.param_groups[0]

@@ -17,7 +17,9 @@ from itertools import chain
 from operator import is_
 from typing import TYPE_CHECKING, Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite.autograd.grad_mode import enable_grad
+from tensorrt_lite.autograd.grad_mode import no_grad
 from tensorrt_lite._C.autograd.hooks import RemovableHandle
 from tensorrt_lite._C.core import profiler as _profiler
 from tensorrt_lite._C.core.hints import hinted
@@ -576,13 +578,13 @@ class FusedOptimizer(Optimizer):
         """Update the parameters from their gradients; closure: recomputes and returns the loss, which is returned."""
         loss = None
         if closure is not None:
-            with trt.enable_grad():
+            with enable_grad():
                 loss = closure()
         if self.defaults.get("differentiable"):
             _step_recorded(self)
             return loss
         _check_capture(self)
-        with trt.no_grad():
+        with no_grad():
             for group in self.param_groups:
                 params = group["params"]
                 grads = [grad for p in params if (grad := p.grad) is not None]
@@ -681,13 +683,13 @@ class PerTensorOptimizer(Optimizer):
         """Update the parameters from their gradients; closure: recomputes and returns the loss, which is returned."""
         loss = None
         if closure is not None:
-            with trt.enable_grad():
+            with enable_grad():
                 loss = closure()
         if self.defaults.get("differentiable"):
             _step_recorded(self)
             return loss
         _check_capture(self)
-        with trt.no_grad():
+        with no_grad():
             for group in self.param_groups:
                 _check_flags(group)
                 lr = group["lr"] if group.get("capturable") else _to_float(group["lr"])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite.autograd.grad_mode import enable_grad
+from tensorrt_lite.autograd.grad_mode import no_grad
 
 from .optimizer import Optimizer, _to_float
 
@@ -76,9 +78,9 @@ class SparseAdam(Optimizer):
         """Update the parameters from their gradients; closure: recomputes and returns the loss, which is returned."""
         loss = None
         if closure is not None:
-            with trt.enable_grad():
+            with enable_grad():
                 loss = closure()
-        with trt.no_grad():
+        with no_grad():
             for group in self.param_groups:
                 for p in group["params"]:
                     if p.grad is not None:

@@ -9,7 +9,8 @@ from copy import deepcopy
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite.autograd.grad_mode import no_grad
 from tensorrt_lite import nn
 
 from ._scheduler_base import LRScheduler, _per_group
@@ -42,7 +43,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[[Tensor, Tensor, Any], Tens
     _check_decay(decay)
 
     def ema_update(average: Tensor, current: Tensor, num_averaged: Any) -> Tensor:
-        with trt.no_grad():
+        with no_grad():
             return decay * average + (1 - decay) * current
 
     return ema_update
@@ -52,7 +53,7 @@ def get_swa_avg_fn() -> Callable[[Tensor, Tensor, Any], Tensor]:
     """Function of (average, current, count) that gives the equally weighted average."""
 
     def swa_update(average: Tensor, current: Tensor, num_averaged: Any) -> Tensor:
-        with trt.no_grad():
+        with no_grad():
             return average + (current - average) / (num_averaged + 1)
 
     return swa_update
@@ -83,7 +84,7 @@ def _update_all(
     averages: list[Tensor], currents: list[Tensor], single: Callable[[Tensor, Tensor], Tensor], weight: float
 ) -> None:
     """Interpolate each pair in place; integers, which cannot be interpolated in their dtype, go through `single`."""
-    with trt.no_grad():
+    with no_grad():
         for average, current in zip(averages, currents, strict=True):
             if average.is_floating_point() or average.is_complex():
                 average.lerp_(current, weight)
@@ -163,7 +164,7 @@ def update_bn(loader: Iterable[Any], model: nn.Module, device: Any = None) -> No
     was_training = model.training
     model.train()
     try:
-        with trt.no_grad():
+        with no_grad():
             for batch in loader:
                 batch = batch[0] if isinstance(batch, (list, tuple)) else batch
                 model(batch if device is None else batch.to(device))

@@ -9,8 +9,11 @@ import time
 from typing import TYPE_CHECKING, Any
 from warnings import warn
 
+from tensorrt_lite._C.core.hints import LazyModule
 from tensorrt_lite.autograd import profiler as _autograd_profiler
 from tensorrt_lite.profiler._types import ProfilerAction, ProfilerActivity, _ExperimentalConfig
+
+_cuda = LazyModule("tensorrt_lite.cuda")
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -22,10 +25,9 @@ __all__ = ["ProfilerAction", "profile", "schedule", "supported_activities", "ten
 
 def supported_activities() -> set[ProfilerActivity]:
     """CPU, and CUDA where there is a device."""
-    import tensorrt_lite
 
     found = {ProfilerActivity.CPU}
-    if tensorrt_lite.cuda.is_available():
+    if _cuda.is_available():
         found.add(ProfilerActivity.CUDA)
     return found
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
 import tensorrt_lite._sparse as _sparse
 from tensorrt_lite.tensor import Tensor as Tensor
 

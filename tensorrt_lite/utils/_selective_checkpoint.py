@@ -6,9 +6,12 @@ import enum
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite._C.core.hints import LazyModule
 from tensorrt_lite.utils._python_dispatch import TorchDispatchMode
 from tensorrt_lite.utils._pytree import tree_map
+
+_library = LazyModule("tensorrt_lite.library")
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +39,7 @@ class SelectiveCheckpointContext:
 
 
 # What asks or passes on, and is done again at no cost.
-SAC_IGNORED_OPS = {trt.ops.aten.detach.default}
+SAC_IGNORED_OPS = {_library.ops.aten.detach.default}
 
 
 class _Kept:

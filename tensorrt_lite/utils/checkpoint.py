@@ -13,7 +13,9 @@ from collections import OrderedDict
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite.autograd.grad_mode import enable_grad
+from tensorrt_lite._C.core.hints import LazyModule
 from tensorrt_lite import autograd
 from tensorrt_lite._C.autograd.engine import current_task_id
 from tensorrt_lite._C.core.overrides import FunctionState
@@ -22,6 +24,9 @@ from tensorrt_lite.amp.autocast_mode import autocasts
 from tensorrt_lite.autograd.function import Function
 from tensorrt_lite.autograd.graph import saved_tensors_hooks
 from tensorrt_lite.random import default_generator, fork_rng
+
+_cuda = LazyModule("tensorrt_lite.cuda")
+_nn = LazyModule("tensorrt_lite.nn")
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -96,7 +101,7 @@ class _RandomState:
         from tensorrt_lite.cuda.random import default_generator_of
 
         self._cpu = default_generator.get_state_bytes()
-        count = trt.cuda.device_count() if trt.cuda.is_initialized() else 0
+        count = _cuda.device_count() if _cuda.is_initialized() else 0
         self._devices = {i: default_generator_of(i).get_state_bytes() for i in range(count)}
 
     @contextmanager
@@ -249,7 +254,7 @@ class _Frame:
 
         try:
             with (
-                trt.enable_grad(),
+                enable_grad(),
                 self.functions,
                 self.precision.restored(),
                 self.random.restored() if self.random else nullcontext(),
@@ -387,7 +392,7 @@ class CheckpointFunction(Function):
         args = list(ctx.rest)
         for i, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
             args[i] = tensor.detach().requires_grad_(tensor.requires_grad)
-        with trt.enable_grad(), ctx.precision.restored(), ctx.random.restored() if ctx.random else nullcontext():
+        with enable_grad(), ctx.precision.restored(), ctx.random.restored() if ctx.random else nullcontext():
             outputs = ctx.run_function(*args)
         outputs = (outputs,) if isinstance(outputs, trt.Tensor) else outputs
         pairs = [(o, g) for o, g in zip(outputs, gradients, strict=True) if isinstance(o, trt.Tensor) and o.requires_grad]
@@ -413,13 +418,13 @@ def check_backward_validity(inputs: Any) -> None:
 def get_device_states(*args: Any) -> tuple[list[int], list[Any]]:
     """The CUDA devices of the tensors among the arguments, nested ones too, and the states of their generators."""
     devices = list(dict.fromkeys(t.get_device() for t in _tensors(args) if t.device.type == "cuda"))
-    return devices, [trt.cuda.get_rng_state(d) for d in devices]
+    return devices, [_cuda.get_rng_state(d) for d in devices]
 
 
 def set_device_states(devices: Any, states: Any, *, device_type: str | None = None) -> None:
     """Give the generators of CUDA devices their states back."""
     for device, state in zip(devices, states):
-        trt.cuda.set_rng_state(state, device)
+        _cuda.set_rng_state(state, device)
 
 
 # ---- the functions
@@ -505,7 +510,7 @@ def checkpoint_sequential(
         use_reentrant = True
     if kwargs:
         raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
-    functions = list(functions.children() if isinstance(functions, trt.nn.Sequential) else functions)
+    functions = list(functions.children() if isinstance(functions, _nn.Sequential) else functions)
 
     def part(start: int, end: int) -> Callable[[Any], Any]:
         def run(x: Any) -> Any:

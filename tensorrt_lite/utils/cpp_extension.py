@@ -20,6 +20,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tensorrt_lite._C.core.hints import LazyModule
+
+_library = LazyModule("tensorrt_lite.library")
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import ModuleType
@@ -271,9 +275,8 @@ def load(name: str, sources: str | Sequence[str], extra_cflags: Sequence[str] | 
         return str(result)
     if is_python_module:
         return _import(name, result)
-    import tensorrt_lite
 
-    tensorrt_lite.ops.load_library(str(result))
+    _library.ops.load_library(str(result))
     return str(result)
 
 

@@ -12,7 +12,7 @@ import sys
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
 from tensorrt_lite._checkpoint.budget import Budget
 from tensorrt_lite._checkpoint.replace import replacing
 

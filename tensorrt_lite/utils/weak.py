@@ -125,7 +125,7 @@ class TensorWeakRef:
     """A weak reference to a tensor: the tensor while it lives, then None."""
 
     def __init__(self, tensor: Any) -> None:
-        from tensorrt_lite import Tensor
+        from tensorrt_lite.tensor import Tensor
 
         if not isinstance(tensor, Tensor):
             raise AssertionError(f"expected torch.Tensor, got {type(tensor)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
 from tensorrt_lite import amp
 from tensorrt_lite._names.listing import public_name
 

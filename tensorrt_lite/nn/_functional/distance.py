@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
 from tensorrt_lite import _ops
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._ops import pdist  # noqa: F401 (public as nn.functional.pdist)

@@ -5,10 +5,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite import autograd
+from tensorrt_lite._C.core.hints import LazyModule
 from tensorrt_lite import _ops
 
 from .loss import cross_entropy
+
+_nn = LazyModule("tensorrt_lite.nn")
 
 if TYPE_CHECKING:
     from tensorrt_lite import Tensor
@@ -91,7 +95,7 @@ class LinearCrossEntropyOptions:
         return max(1, rows)
 
 
-class _ChunkedLosses(trt.autograd.Function):
+class _ChunkedLosses(autograd.Function):
     """The losses of all rows, without reduction. Backward makes the logits of each chunk again."""
 
     generate_vmap_rule = True
@@ -118,7 +122,7 @@ class _ChunkedLosses(trt.autograd.Function):
         of_input, of_linear, of_bias = [], None, None
         for x, y, s in zip(input.split(ctx.rows), safe.split(ctx.rows), scale.split(ctx.rows), strict=True):
             chance = _ops.linear(x, linear, bias).softmax(1)
-            chance = (chance - trt.nn.functional.one_hot(y, chance.size(1)).to(chance.dtype)) * s.unsqueeze(1)
+            chance = (chance - _nn.functional.one_hot(y, chance.size(1)).to(chance.dtype)) * s.unsqueeze(1)
             if ctx.needs_input_grad[0]:
                 of_input.append(chance @ linear)
             if ctx.needs_input_grad[1]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite.autograd.grad_mode import no_grad
 from tensorrt_lite import _ops
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.core.hints import hinted
@@ -242,7 +243,7 @@ def gaussian_nll_loss(
                 raise ValueError("var is of incorrect size")
     ENUM[reduction]
     var = var.clone()
-    with trt.no_grad():
+    with no_grad():
         var.clamp_(min=eps)
     loss = 0.5 * (var.log() + (input - target) ** 2 / var)
     if full:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import tensorrt_lite as trt
+from tensorrt_lite.autograd.grad_mode import no_grad
 from tensorrt_lite import _ops
 from tensorrt_lite._C.core.hints import hinted
 
@@ -72,7 +72,7 @@ def instance_norm(
         True,
     )
     if use_input_stats:
-        with trt.no_grad():
+        with no_grad():
             if mean is not None:
                 running_mean.copy_(mean.view(batch, channels).mean(0))
             if var is not None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite import autograd
 from tensorrt_lite import _ops
 from tensorrt_lite._C.ops.support import int_argument
 
@@ -230,7 +231,7 @@ def _base_grid(spatial: list[int], align_corners: bool, like: Any) -> Any:
     return trt.stack(axes, -1).reshape(-1, n + 1)
 
 
-class AffineGridGenerator(trt.autograd.Function):
+class AffineGridGenerator(autograd.Function):
     """Grids are products with the base grid, which backward makes again: the Node saves nothing, so that its graph can be walked again."""
 
     generate_vmap_rule = True

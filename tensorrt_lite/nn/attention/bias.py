@@ -7,8 +7,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import tensorrt_lite as trt
-from tensorrt_lite import Tensor
+from tensorrt_lite import _root as trt
+from tensorrt_lite.tensor import Tensor
 from tensorrt_lite.nn import functional as F
 
 __all__ = ["CausalBias", "CausalVariant", "causal_lower_right", "causal_upper_left"]

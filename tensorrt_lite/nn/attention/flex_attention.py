@@ -12,9 +12,13 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypedDict
 
-import tensorrt_lite as trt
-from tensorrt_lite import Tensor
+from tensorrt_lite import _root as trt
+from tensorrt_lite._C.core.hints import LazyModule
+from tensorrt_lite.tensor import Tensor
 from tensorrt_lite.nn import functional as F
+
+_accelerator = LazyModule("tensorrt_lite.accelerator")
+_transforms_mapping = LazyModule("tensorrt_lite._transforms.mapping")
 
 __all__ = [
     "AuxOutput",
@@ -120,7 +124,7 @@ def _over_positions(function: Callable[..., Tensor], scores: bool) -> Callable[.
     """A function of numbers as one of (B, H, Q, KV) scores, where it has them, and of the four ranges of indices."""
     first = (0,) if scores else ()
     for dims in ((None, None, None, 0), (None, None, 0, None), (None, 0, None, None), (0, None, None, None)):
-        function = trt.vmap(function, in_dims=(*first, *dims))
+        function = _transforms_mapping.vmap(function, in_dims=(*first, *dims))
     return function
 
 
@@ -144,7 +148,7 @@ def create_mask(mod_fn: MaskMod | ScoreMod, B: int | None, H: int | None, Q_LEN:
     tensor([[ True, False, False],
             [ True,  True, False]])
     """
-    device = device if device is not None else trt.accelerator.current_accelerator() or "cpu"
+    device = device if device is not None else _accelerator.current_accelerator() or "cpu"
     sizes = (1 if B is None else B, 1 if H is None else H, Q_LEN, KV_LEN)
     if _takes_score(mod_fn):
         return ~_over_positions(mod_fn, True)(trt.zeros(sizes, device=device), *_ranges(sizes, device)).isneginf()

@@ -12,7 +12,8 @@ from collections import OrderedDict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite import autograd
 from tensorrt_lite._C.autograd.hooks import RemovableHandle
 
 if TYPE_CHECKING:
@@ -315,7 +316,7 @@ def _functions() -> tuple[Any, Any]:
     global _function_classes
     if _function_classes is None:
 
-        class ModuleInputs(trt.autograd.Function):
+        class ModuleInputs(autograd.Function):
             @staticmethod
             def forward(ctx: Any, gate: _BackwardGate, *tensors: Any) -> Any:
                 ctx.gate = gate
@@ -327,7 +328,7 @@ def _functions() -> tuple[Any, Any]:
             def backward(ctx: Any, *grads: Any) -> Any:
                 return (None, *ctx.gate.on_grad_input(grads))
 
-        class ModuleOutputs(trt.autograd.Function):
+        class ModuleOutputs(autograd.Function):
             @staticmethod
             def forward(ctx: Any, gate: _BackwardGate, *tensors: Any) -> Any:
                 ctx.gate = gate

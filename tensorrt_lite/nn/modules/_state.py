@@ -11,12 +11,16 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite.autograd.grad_mode import no_grad
+from tensorrt_lite._C.core.hints import LazyModule
 from tensorrt_lite._C.core.hints import hinted
 
 from ..parameter import Parameter, is_lazy
 import tensorrt_lite.nn.modules._conversion as _conversion
 from ._hooks import RemovableHandle
+
+_utils = LazyModule("tensorrt_lite.utils")
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -248,9 +252,9 @@ class StateDictMixin:
                 stacklevel=4,
             )
         try:
-            with trt.no_grad():
+            with no_grad():
                 if _conversion.swaps:
-                    trt.utils.swap_tensors(param, _taken_over(param, value) if assign else _like_parameter(param, param.detach().clone().copy_(value)))
+                    _utils.swap_tensors(param, _taken_over(param, value) if assign else _like_parameter(param, param.detach().clone().copy_(value)))
                 elif not assign:
                     param.copy_(value)
                 elif isinstance(param, Parameter):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
 from tensorrt_lite import _ops
 
 from .. import functional as F

@@ -6,7 +6,7 @@ import operator
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
 
 from ..parameter import Parameter
 from .module import Module, _addindent

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite.autograd.grad_mode import no_grad
 
 from ..parameter import UninitializedBuffer, UninitializedParameter, is_lazy
 from ._own_init import own_init
@@ -43,7 +44,7 @@ class LazyModuleMixin:
         for name, own in [*self._parameters.items(), *self._buffers.items()]:
             given = state_dict.get(prefix + name)
             if own is not None and given is not None and is_lazy(own) and not is_lazy(given):
-                with trt.no_grad():
+                with no_grad():
                     own.materialize(given.shape)
 
     def initialize_parameters(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -98,7 +99,7 @@ class LazyLinear(LazyModuleMixin, Linear):
     def initialize_parameters(self, input: Any) -> None:
         """Materialize the parameters for input (*, in_features)."""
         if self.has_uninitialized_params():
-            with trt.no_grad():
+            with no_grad():
                 self.in_features = input.shape[-1]
                 self.weight.materialize((self.out_features, self.in_features))
                 if self.bias is not None:
@@ -148,7 +149,7 @@ class _LazyConv(LazyModuleMixin):
         if self.in_channels % self.groups:
             raise ValueError("in_channels must be divisible by groups")
         pair = (self.in_channels, self.out_channels // self.groups) if self.transposed else (self.out_channels, self.in_channels // self.groups)
-        with trt.no_grad():
+        with no_grad():
             self.weight.materialize((*pair, *self.kernel_size))
             if self.bias is not None:
                 self.bias.materialize((self.out_channels,))

@@ -12,7 +12,9 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite.autograd.grad_mode import no_grad
+from tensorrt_lite._C.core.hints import LazyModule
 
 from tensorrt_lite._C.core.hints import hinted
 
@@ -21,6 +23,8 @@ import tensorrt_lite.nn.modules._conversion as _conversion
 import tensorrt_lite.nn.modules._hooks as _hooks
 from ._hooks import RemovableHandle
 from ._state import StateDictMixin, _WrappedHook  # noqa: F401 (files of PyTorch's name it here)
+
+_utils = LazyModule("tensorrt_lite.utils")
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -558,7 +562,7 @@ class Module(StateDictMixin):
         for name, param in self._parameters.items():
             if param is None:
                 continue
-            with trt.no_grad():
+            with no_grad():
                 # fn gets the parameter itself, so that what it writes in place counts as a write
                 data, grad = fn(param), param.grad
                 if swaps:
@@ -787,13 +791,13 @@ def _swap_converted(module: Module, name: str, param: Any, data: Any, grad: Any,
     if data is not param:
         param.grad = None
         try:
-            trt.utils.swap_tensors(param, Parameter(data, param.requires_grad))
+            _utils.swap_tensors(param, Parameter(data, param.requires_grad))
         except Exception as error:
             raise RuntimeError(f"_apply(): Couldn't swap {module._get_name()}.{name}") from error
     if grad is not None:
         converted = fn(grad)
         if converted is not grad:
-            trt.utils.swap_tensors(grad, converted.requires_grad_(grad.requires_grad))
+            _utils.swap_tensors(grad, converted.requires_grad_(grad.requires_grad))
         param.grad = grad
 
 

@@ -8,13 +8,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite._C.core.hints import LazyModule
 from tensorrt_lite._C.core.hints import hinted
 
 from .. import init
 from ..parameter import Parameter
 from ..utils.rnn import PackedSequence
 from .module import Module
+
+_amp_state = LazyModule("tensorrt_lite.amp._state")
 
 _GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
 
@@ -187,7 +190,7 @@ class RNNBase(Module):
         if input.is_nested:
             raise RuntimeError(f"{self.mode}: expected a dense or packed sequence, got a nested tensor: pad it (input.to_padded_tensor(0)), or nn.utils.rnn.pack_sequence")
         kind = self.weight_ih_l0.dtype
-        if input.dtype != kind and not any(map(trt.is_autocast_enabled, ("cpu", "cuda"))):
+        if input.dtype != kind and not any(map(_amp_state.is_autocast_enabled, ("cpu", "cuda"))):
             raise hinted("dtypes", ValueError(
                 f"RNN input dtype ({input.dtype}) does not match weight dtype ({kind}). Convert input: input.to({kind}), or convert model: model.to({input.dtype})"
             ))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite.autograd.grad_mode import no_grad
 
 from .. import functional as F
 from .. import init
@@ -42,7 +43,7 @@ class _Table(TensorModule):
         """Draws the table from N(0, 1) and zeroes the padding row."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
-            with trt.no_grad():
+            with no_grad():
                 self.weight[self.padding_idx].fill_(0)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite._C.core.hints import LazyModule
 from tensorrt_lite._C.core.warning import warn
 from tensorrt_lite.backends import mha
 
@@ -17,6 +18,9 @@ from .linear import Linear
 from ._typed import TensorModule
 from .module import Module
 from .normalization import LayerNorm
+
+_amp_state = LazyModule("tensorrt_lite.amp._state")
+_nn = LazyModule("tensorrt_lite.nn")
 
 
 def _causal_mask(size: int, device: Any = None, dtype: Any = None) -> Any:
@@ -363,11 +367,11 @@ class TransformerEncoder(TensorModule):
         if not len(self.layers) or self.layers[0].training or src.dim() != 3 or tuple(padding.shape) != tuple(src.shape[:2]):
             return False
         layer = self.layers[0]
-        if not (self.enable_nested_tensor and takes_nested_batches(layer) and mha.get_fastpath_enabled()) or trt.is_autocast_enabled(src.device.type):
+        if not (self.enable_nested_tensor and takes_nested_batches(layer) and mha.get_fastpath_enabled()) or _amp_state.is_autocast_enabled(src.device.type):
             return False
         if trt.is_grad_enabled() and (src.requires_grad or any(p.requires_grad for p in layer.parameters())):
             return False
-        if type(src) not in (trt.Tensor, trt.nn.Parameter) or src.device.type == "meta":
+        if type(src) not in (trt.Tensor, _nn.Parameter) or src.device.type == "meta":
             return False
         from tensorrt_lite.nested._strided import is_left_aligned
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from itertools import chain
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite._C.core.hints import LazyModule
 
 from ..modules.module import Module
 from .scatter_gather import gather, scatter_kwargs
 from .replicate import parallel_apply, replicate
+
+_cuda = LazyModule("tensorrt_lite.cuda")
 
 __all__ = ["DataParallel", "data_parallel"]
 
@@ -43,9 +46,9 @@ class DataParallel(Module):
         super().__init__()
         self.module = module
         self.dim = dim
-        if device_ids is None and trt.cuda.is_available():
-            device_ids = list(range(trt.cuda.device_count()))
-        if not device_ids or not trt.cuda.is_available():
+        if device_ids is None and _cuda.is_available():
+            device_ids = list(range(_cuda.device_count()))
+        if not device_ids or not _cuda.is_available():
             self.device_ids: list[int] = []
             return
         self.device_ids = [_index_of(d) for d in device_ids]
@@ -96,7 +99,7 @@ def data_parallel(module: Module, inputs: Any, device_ids: Any = None, output_de
     """module(*inputs, **module_kwargs) on several CUDA devices, as DataParallel does it."""
     args = inputs if isinstance(inputs, tuple) else (inputs,) if inputs is not None else ()
     if device_ids is None:
-        device_ids = list(range(trt.cuda.device_count())) if trt.cuda.is_available() else []
+        device_ids = list(range(_cuda.device_count())) if _cuda.is_available() else []
     if not device_ids:
         return module(*args, **(module_kwargs or {}))
     return DataParallel(module, device_ids, output_device, dim)(*args, **(module_kwargs or {}))

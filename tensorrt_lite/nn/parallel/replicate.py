@@ -5,9 +5,14 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite.autograd.grad_mode import set_grad_enabled
+from tensorrt_lite._C.core.hints import LazyModule
 
 from ..parameter import is_lazy
+
+_amp = LazyModule("tensorrt_lite.amp")
+_amp_state = LazyModule("tensorrt_lite.amp._state")
 
 __all__ = ["parallel_apply", "replicate"]
 
@@ -50,12 +55,12 @@ def parallel_apply(modules: Any, inputs: Any, kwargs_tup: Any = None, devices: A
     kwargs_tup = ({},) * len(modules) if kwargs_tup is None else kwargs_tup
     grad, results = trt.is_grad_enabled(), [None] * len(modules)
     failures: list[BaseException | None] = [None] * len(modules)
-    autocast = trt.is_autocast_enabled()
+    autocast = _amp_state.is_autocast_enabled()
 
     def work(i: int) -> None:
         args = inputs[i] if isinstance(inputs[i], (list, tuple)) else (inputs[i],)
         try:
-            with trt.set_grad_enabled(grad), trt.autocast("cuda", enabled=autocast):
+            with set_grad_enabled(grad), _amp.autocast("cuda", enabled=autocast):
                 results[i] = modules[i](*args, **kwargs_tup[i])
         except BaseException as error:
             failures[i] = error

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite import linalg
+from tensorrt_lite.autograd.grad_mode import no_grad
 
 
 def _as_list(tensors: Any) -> list[Any]:
@@ -38,7 +40,7 @@ def get_total_norm(
         >>> trt.nn.utils.get_total_norm([trt.tensor([3.0]), trt.tensor([4.0])])
         tensor(5.)
     """
-    with trt.no_grad():
+    with no_grad():
         tensors = _as_list(tensors)
         norm_type = float(norm_type)
         if not tensors:
@@ -47,10 +49,10 @@ def get_total_norm(
         norms: list[Any] = []
         for group in _groups(tensors):
             if foreach is False:
-                norms.extend(trt.linalg.vector_norm(tensor, norm_type) for tensor in group)
+                norms.extend(linalg.vector_norm(tensor, norm_type) for tensor in group)
             else:
                 norms.extend(trt._foreach_norm(group, norm_type))
-        total = trt.linalg.vector_norm(trt.stack([norm.to(device) for norm in norms]), norm_type)
+        total = linalg.vector_norm(trt.stack([norm.to(device) for norm in norms]), norm_type)
         if error_if_nonfinite and not bool(total.isfinite()):
             raise RuntimeError(
                 f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be "
@@ -78,7 +80,7 @@ def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Any, for
         >>> x.grad
         tensor([0.6000, 0.8000])
     """
-    with trt.no_grad():
+    with no_grad():
         grads = [param.grad for param in _as_list(parameters) if param.grad is not None]
         if not grads:
             return
@@ -182,7 +184,7 @@ def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = 
         tensor([1.0000, 0.2000])
     """
     clip_value = float(clip_value)
-    with trt.no_grad():
+    with no_grad():
         grads = [param.grad for param in _as_list(parameters) if param.grad is not None]
         for group in _groups(grads):
             if foreach is False:

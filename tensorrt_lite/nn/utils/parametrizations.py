@@ -5,7 +5,10 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite import linalg
+from tensorrt_lite._functions.dtype_limits import finfo
+from tensorrt_lite.autograd.grad_mode import no_grad
 
 from .. import functional as F
 from ..modules import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
@@ -18,13 +21,13 @@ __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 def _orthogonal_part(matrix: Any) -> Any:
     """The Q of a QR decomposition whose R has a positive diagonal."""
     reflectors, tau = trt.geqrf(matrix)
-    return trt.linalg.householder_product(reflectors, tau) * reflectors.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
+    return linalg.householder_product(reflectors, tau) * reflectors.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
 
 
 def _is_orthogonal(matrix: Any) -> bool:
     n, k = matrix.size(-2), matrix.size(-1)
     unit = trt.eye(k, dtype=matrix.dtype, device=matrix.device)
-    return bool(trt.allclose(matrix.mH @ matrix, unit, atol=10.0 * n * trt.finfo(matrix.dtype).eps))
+    return bool(trt.allclose(matrix.mH @ matrix, unit, atol=10.0 * n * finfo(matrix.dtype).eps))
 
 
 class _OrthMaps(Enum):
@@ -55,7 +58,7 @@ class _Orthogonal(Module):
             n, k = k, n
         if self.orthogonal_map is _OrthMaps.householder:
             A = X.tril(diagonal=-1)
-            Q = trt.linalg.householder_product(A, 2 / (1 + (A * A).sum(dim=-2)))
+            Q = linalg.householder_product(A, 2 / (1 + (A * A).sum(dim=-2)))
             # the diagonal is 1 or -1 and no parameter
             Q = Q * X.diagonal(dim1=-2, dim2=-1).int().unsqueeze(-2)
         else:
@@ -67,14 +70,14 @@ class _Orthogonal(Module):
                 Q = trt.matrix_exp(A)
             else:
                 unit = trt.eye(n, dtype=A.dtype, device=A.device)
-                Q = trt.linalg.solve(trt.add(unit, A, alpha=-0.5), trt.add(unit, A, alpha=0.5))
+                Q = linalg.solve(trt.add(unit, A, alpha=-0.5), trt.add(unit, A, alpha=0.5))
             if n != k:
                 Q = Q[..., :k]
         if hasattr(self, "base"):
             Q = self.base @ Q
         return Q.mT if transposed else Q
 
-    @trt.no_grad()
+    @no_grad()
     def right_inverse(self, Q: Any) -> Any:
         """The matrix that gives Q, or what of it is orthogonal."""
         if Q.shape != self.shape:
@@ -203,7 +206,7 @@ class _SpectralNorm(Module):
             weight = weight.permute(self.dim, *(d for d in range(weight.dim()) if d != self.dim))
         return weight.flatten(1)
 
-    @trt.no_grad()
+    @no_grad()
     def _power_method(self, matrix: Any, n_power_iterations: int) -> None:
         for _ in range(n_power_iterations):
             # in place: copies of the module for several devices share them

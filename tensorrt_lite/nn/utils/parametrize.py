@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite.autograd.grad_mode import no_grad
 
 from ..modules.container import ModuleDict, ModuleList
 from ..modules.module import Module
@@ -72,7 +73,7 @@ class ParametrizationList(ModuleList):
         self.unsafe = unsafe
         shape, dtype = original.shape, original.dtype
         new = original
-        with trt.no_grad():
+        with no_grad():
             for module in reversed(list(self)):
                 if hasattr(module, "right_inverse"):
                     try:
@@ -119,7 +120,7 @@ class ParametrizationList(ModuleList):
 
     def right_inverse(self, value: Any) -> None:
         """Give the originals the values from which `value` is computed. RuntimeError where a parametrization has no right_inverse."""
-        with trt.no_grad():
+        with no_grad():
             for module in reversed(list(self)):
                 if not hasattr(module, "right_inverse"):
                     raise RuntimeError(f"parametrization {type(module).__name__} does not implement right_inverse.")
@@ -290,7 +291,7 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
     if parametrizations.is_tensor:
         original = parametrizations.original
         if leave_parametrized:
-            with trt.no_grad():
+            with no_grad():
                 _write_to(original, getattr(module, tensor_name))
     elif leave_parametrized:
         value = getattr(module, tensor_name)

@@ -10,7 +10,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite.autograd.grad_mode import no_grad
+from tensorrt_lite._C.core.hints import LazyModule
+
+_nn = LazyModule("tensorrt_lite.nn")
 
 __all__ = [
     "BasePruningMethod", "CustomFromMask", "Identity", "L1Unstructured", "LnStructured", "PruningContainer", "RandomStructured", "RandomUnstructured", "custom_from_mask",
@@ -65,7 +69,7 @@ class BasePruningMethod(ABC):
             del module._parameters[name]
             default_mask = trt.ones_like(original)
         try:
-            with trt.no_grad():
+            with no_grad():
                 mask = method.compute_mask(importance_scores, default_mask=default_mask)
             module.register_buffer(name + "_mask", mask)
             setattr(module, name, method.apply_mask(module))
@@ -405,8 +409,8 @@ def global_unstructured(parameters: Any, pruning_method: Any, importance_scores:
     scores = importance_scores if importance_scores is not None else {}
     if not isinstance(scores, dict):
         raise TypeError("global_unstructured(): importance_scores must be of type dict")
-    relevant = trt.nn.utils.parameters_to_vector([scores.get((module, name), getattr(module, name)) for module, name in pairs])
-    masks = trt.nn.utils.parameters_to_vector([getattr(module, name + "_mask", trt.ones_like(getattr(module, name))) for module, name in pairs])
+    relevant = _nn.utils.parameters_to_vector([scores.get((module, name), getattr(module, name)) for module, name in pairs])
+    masks = _nn.utils.parameters_to_vector([getattr(module, name + "_mask", trt.ones_like(getattr(module, name))) for module, name in pairs])
     container = PruningContainer()
     container._tensor_name = "temp"
     method = pruning_method(**kwargs)
@@ -414,7 +418,7 @@ def global_unstructured(parameters: Any, pruning_method: Any, importance_scores:
     container.add_pruning_method(method)
     if method.PRUNING_TYPE != "unstructured":
         raise TypeError(f'Only "unstructured" PRUNING_TYPE supported for the `pruning_method`. Found method {pruning_method} of type {method.PRUNING_TYPE}')
-    with trt.no_grad():
+    with no_grad():
         final = container.compute_mask(relevant, masks)
     start = 0
     for module, name in pairs:

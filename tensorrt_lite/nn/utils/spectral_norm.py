@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite import linalg
+from tensorrt_lite.autograd.grad_mode import no_grad
 
 from .. import functional as F
 from ..modules import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
@@ -39,7 +41,7 @@ class SpectralNorm:
         u, v = getattr(module, self.name + "_u"), getattr(module, self.name + "_v")
         matrix = self.reshape_weight_to_matrix(weight)
         if do_power_iteration:
-            with trt.no_grad():
+            with no_grad():
                 for _ in range(self.n_power_iterations):
                     v.copy_(F.normalize(trt.mv(matrix.t(), u), dim=0, eps=self.eps))
                     u.copy_(F.normalize(trt.mv(matrix, v), dim=0, eps=self.eps))
@@ -49,7 +51,7 @@ class SpectralNorm:
 
     def remove(self, module: Module) -> None:
         """The weight is a parameter again."""
-        with trt.no_grad():
+        with no_grad():
             weight = self.compute_weight(module, do_power_iteration=False)
         delattr(module, self.name)
         for suffix in ("_u", "_v", "_orig"):
@@ -73,7 +75,7 @@ class SpectralNorm:
             raise ValueError(
                 "The module passed to `SpectralNorm` can't have uninitialized parameters. Make sure to run the dummy forward before applying spectral normalization"
             )
-        with trt.no_grad():
+        with no_grad():
             matrix = made.reshape_weight_to_matrix(weight)
             u = F.normalize(weight.new_empty(matrix.size(0)).normal_(0, 1), dim=0, eps=eps)
             v = F.normalize(weight.new_empty(matrix.size(1)).normal_(0, 1), dim=0, eps=eps)
@@ -90,7 +92,7 @@ class SpectralNorm:
 
     def _solve_v(self, matrix: Any, u: Any, sigma: Any) -> Any:
         """The v for which u' matrix v is sigma, by least squares: state dicts of version 0 lack it."""
-        v = trt.mv(trt.linalg.pinv(matrix), u)
+        v = trt.mv(linalg.pinv(matrix), u)
         return v * (sigma / trt.dot(u, trt.mv(matrix, v)))
 
 
@@ -128,7 +130,7 @@ class SpectralNormLoadStateDictPreHook:
         if missing:
             missing_keys.extend(missing if strict else ())
             return
-        with trt.no_grad():
+        with no_grad():
             original, u = state_dict[key + "_orig"], state_dict[key + "_u"]
             sigma = (original / state_dict.pop(key)).mean()
             state_dict[key + "_v"] = fn._solve_v(fn.reshape_weight_to_matrix(original), u, sigma)

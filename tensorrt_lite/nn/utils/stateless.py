@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tensorrt_lite import Tensor
+from tensorrt_lite.tensor import Tensor
 from tensorrt_lite.nn.modules.module import Module
 
 __all__ = ["functional_call"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
 
 from ..modules.module import Module
 from ..parameter import Parameter, is_lazy

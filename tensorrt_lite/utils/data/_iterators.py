@@ -9,12 +9,17 @@ import warnings
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite.random import Generator
+from tensorrt_lite._C.core.hints import LazyModule
 from tensorrt_lite.utils._exception_wrapper import ExceptionWrapper
 
 from ._utils.fetch import create_fetcher
 from ._utils.pin_memory import pin_memory
 from ._utils.worker import CHECK_SECONDS, EndOfStream, Job, Resume
+
+_accelerator = LazyModule("tensorrt_lite.accelerator")
+_cuda = LazyModule("tensorrt_lite.cuda")
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,7 +69,7 @@ class _BaseDataLoaderIter:
             from .graph_settings import apply_random_seed
 
             seed = self._shared_seed = _new_seed(self._generator)
-            self._dataset = apply_random_seed(self._dataset, trt.Generator().manual_seed(seed))
+            self._dataset = apply_random_seed(self._dataset, Generator().manual_seed(seed))
 
     def _reset(self, loader: DataLoader, first_iter: bool = False) -> None:
         self._sampler_iter = iter(self._index_sampler)
@@ -121,7 +126,7 @@ def _can_pin(loader: DataLoader) -> bool:
             f"pin_memory_device is deprecated, the current accelerator will be used as the device,ignore pin_memory_device='{loader.pin_memory_device}'.",
             stacklevel=6,
         )
-    if trt.cuda.is_available():
+    if _cuda.is_available():
         return True
     warnings.warn("'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be used.", stacklevel=6)
     return False
@@ -180,7 +185,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._workers = self._pool.members
         self._owner = os.getpid()
         self._shutdown = False
-        self._pinning = workers.PinningThread(self._pool, trt.accelerator.current_device_index()) if self._pin_memory else None
+        self._pinning = workers.PinningThread(self._pool, _accelerator.current_device_index()) if self._pin_memory else None
         self._messages: Any = self._pinning or self._pool
         self._epoch = 0
         self._reset(loader, first_iter=True)

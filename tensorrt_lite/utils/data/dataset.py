@@ -9,7 +9,7 @@ from itertools import accumulate
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -6,7 +6,7 @@ import inspect
 import warnings
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
 
 from ._utils.worker import get_worker_info
 from .datapipes.iter.sharding import SHARDING_PRIORITIES, _ShardingIterDataPipe

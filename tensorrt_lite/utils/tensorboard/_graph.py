@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite.autograd.grad_mode import no_grad
 from tensorrt_lite.utils._python_dispatch import TorchDispatchMode
 from tensorrt_lite.utils._pytree import tree_leaves
 from tensorrt_lite.utils.tensorboard._protobuf import data, integer
@@ -59,7 +60,7 @@ def graph_of(model: Any, inputs: Any, verbose: bool = False) -> bytes:
         recorder.add(f"input/input_{i}", "IO Node", [], [x])
     training = model.training
     try:
-        with trt.no_grad(), recorder:
+        with no_grad(), recorder:
             results = model(*inputs)
     finally:
         model.train(training)

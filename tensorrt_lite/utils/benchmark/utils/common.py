@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from statistics import fmean, pstdev
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
 
 __all__ = ["Measurement", "TaskSpec", "ordered_unique", "select_unit", "set_torch_threads", "trim_sigfig", "unit_to_english"]
 

@@ -7,7 +7,8 @@ from itertools import chain
 from math import log2, prod
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite.random import manual_seed
 
 __all__ = ["FuzzedParameter", "FuzzedTensor", "Fuzzer", "ParameterAlias"]
 
@@ -164,7 +165,7 @@ class Fuzzer:
         import numpy as np
 
         state = np.random.RandomState(self._seed)
-        trt.manual_seed(int(state.randint(low=0, high=2**63, dtype=np.int64)))
+        manual_seed(int(state.randint(low=0, high=2**63, dtype=np.int64)))
         for _ in range(n):
             params = self._generate(state)
             made = {tensor.name: tensor._make_tensor(params, state) for tensor in self._tensors}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
 
 from .collate import default_collate
 from .worker import batch_memory

@@ -19,8 +19,8 @@ from multiprocessing.reduction import ForkingPickler
 from typing import Any
 from weakref import WeakSet
 
-import tensorrt_lite as trt
-from tensorrt_lite import UntypedStorage
+from tensorrt_lite import _root as trt
+from tensorrt_lite.tensor import UntypedStorage
 from tensorrt_lite._C.core import mapped
 from tensorrt_lite._C.core.storage import exported
 from tensorrt_lite.multiprocessing import reductions

@@ -13,7 +13,9 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite.random import Generator
+from tensorrt_lite.random import manual_seed
 from tensorrt_lite.utils._exception_wrapper import ExceptionWrapper
 
 if TYPE_CHECKING:
@@ -167,7 +169,7 @@ class _SeedNumpy:
 def _seed_process(base_seed: int, worker_id: int) -> int:
     seed = base_seed + worker_id
     random.seed(seed)
-    trt.manual_seed(seed)
+    manual_seed(seed)
     if "numpy.random" in sys.modules:
         sys.modules["numpy.random"].seed(_generate_state(base_seed, worker_id))
     else:
@@ -178,7 +180,7 @@ def _seed_process(base_seed: int, worker_id: int) -> int:
 def _generators(base_seed: int, worker_id: int) -> _RNG:
     seed = base_seed + worker_id
     numpy = sys.modules.get("numpy")
-    return _RNG(random.Random(seed), trt.Generator().manual_seed(seed), None if numpy is None else numpy.random.default_rng(_generate_state(base_seed, worker_id)))
+    return _RNG(random.Random(seed), Generator().manual_seed(seed), None if numpy is None else numpy.random.default_rng(_generate_state(base_seed, worker_id)))
 
 
 # ---- the loop
@@ -231,7 +233,7 @@ def _seed_pipes(dataset: Any, seed: int | None) -> Any:
         return dataset
     from ..graph_settings import apply_random_seed
 
-    return apply_random_seed(dataset, trt.Generator().manual_seed(seed))
+    return apply_random_seed(dataset, Generator().manual_seed(seed))
 
 
 def _serve(job: Job, dataset: Any, worker_id: int, end: ProcessEnd | ThreadEnd, where: str) -> None:

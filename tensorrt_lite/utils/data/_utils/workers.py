@@ -14,12 +14,15 @@ from collections import deque
 from pickle import PicklingError
 from typing import Any
 
+from tensorrt_lite._C.core.hints import LazyModule
 from tensorrt_lite._C.core.hints import hinted
 from tensorrt_lite.utils._exception_wrapper import ExceptionWrapper
 
 from .pin_memory import pin_memory
 from .transport import Connection
 from .worker import CHECK_SECONDS, Job, ThreadEnd, process_main, thread_main
+
+_accelerator = LazyModule("tensorrt_lite.accelerator")
 
 __all__ = ["PinningThread", "Processes", "Threads"]
 
@@ -224,9 +227,7 @@ class PinningThread:
         self._thread.start()
 
     def _run(self) -> None:
-        import tensorrt_lite as trt
-
-        trt.accelerator.set_device_index(self._device)
+        _accelerator.set_device_index(self._device)
         while not self._done.is_set():
             try:
                 message = self._workers.get(0.5)

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
 
 from ...sampler import SequentialSampler
 from .._decorator import functional_datapipe

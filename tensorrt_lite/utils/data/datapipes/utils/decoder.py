@@ -11,9 +11,12 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite._C.core.hints import LazyModule
 
 from .common import StreamWrapper
+
+_serialization = LazyModule("tensorrt_lite.serialization")
 
 __all__ = [
     "Decoder", "ImageHandler", "MatHandler", "audiohandler", "basichandlers", "extension_extract_fn", "handle_extension", "imagehandler", "mathandler",
@@ -46,7 +49,7 @@ def basichandlers(extension: str, data: bytes) -> Any:
     if extension in ("pyd", "pickle"):
         return pickle.loads(data)
     if extension == "pt":
-        return trt.load(io.BytesIO(data))
+        return _serialization.load(io.BytesIO(data))
     return None
 
 
