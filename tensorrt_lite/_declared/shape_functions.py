@@ -444,9 +444,19 @@ def compute(kind: Any) -> Any:
     return named("float32") if _name(kind) in ("float16", "bfloat16") else kind
 
 
-def total(kind: Any, given: Any = None) -> Any:
-    """Of a sum: the given one; of integers int64."""
-    return given if given is not None else named("int64") if is_integral(kind) else kind
+def total(kind: Any) -> Any:
+    """The dtype of a sum: int64 of integers."""
+    return named("int64") if is_integral(kind) else kind
+
+
+def given(*kinds: Any) -> Any:
+    """The first dtype that is not None."""
+    return next(kind for kind in kinds if kind is not None)
+
+
+def promote_types(a: Any, b: Any) -> Any:
+    """The dtype that has the numbers of both."""
+    return dtypes.promote_types(a, b)
 
 
 def promote_all(tensors: Sequence[Any]) -> Any:

@@ -19,7 +19,8 @@ the row's arguments; a row that ATen lacks, `op: trtl::name`, has one), autocast
 under autocast, see autograd/autocast.pyx: lower, float32, promote, float32_sum or banned, also by device), overload (PyTorch's name of the overload that the schema is closest to). A structured row has step (of the family's
 steps.yaml, or its own: `fields` of its struct beside the pointers to its tensors, and what loop_steps.py says of a loop; then the meta function gets the struct, the name and
 the arguments and makes a contiguous result, and there is no operation), operation (of the enumerations there: one, or those among which the meta function chooses), meta (the function that checks, fills in the step's
-struct and makes the result, for all devices; it may compute the result itself and leave <PREFIX>_DONE as the operation), called (the name in messages, where it is not the row's), and
+struct and makes the result, for all devices; it computes nothing), input_dtype, step_dtype (see shapes.py), contiguous (whether the step wants the operand so, or when),
+complex_kernel (the function that computes of complex numbers, by other operators), called (the name in messages, where it is not the row's), and
 says `backward: none` where it has no gradient; steps.py writes its kernel. `moves: true` of an operator that moves elements and computes with none, which takes types without loops as
 views do; stored ({type or set of STORED_SETS: policy}: how other operators take them, core/storage_types.pyx; a pointwise row computes in the loop of the type's compute
 type, or chooses between elements by their `bits`; `own`: the kernels look at the type themselves). Also: aliases (other public names), node (the Node's class, where its name is another than PyTorch's rule gives), symbol (`add`: the operator symbols `__add__`, `__radd__`,
@@ -68,7 +69,7 @@ KNOWN_KEYS = {
     "overload", "autocast", "two_numbers", "exact_out", "out_needs", "public", "body", "forward", "flat", "saved_for", "saved_as", "recorded", "held", "moves", "stored", "composed", "decompose",
     "step", "operation", "meta", "called",
     "overloads", "spellings", "by_name", "starred", "batch",
-    "shape", "dtype", "require", "let",
+    "shape", "dtype", "require", "let", "input_dtype", "step_dtype", "contiguous", "complex_kernel",
 }  # fmt: skip
 COMPOSED_KEYS = {
     "op", "kind", "signature", "overload", "overloads", "starred", "variants", "aliases", "doc", "by_name", "opaque", "spellings", "view",

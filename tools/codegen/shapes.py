@@ -5,7 +5,10 @@ It has Python's expression syntax over the argument names and the names of `let`
 sizes (for several results a list of such texts, for a list of tensors a list of lists), `dtype` a dtype, `require: condition -> message` what is refused,
 with `{...}` in the message; `condition -> IndexError: message` names another error than RuntimeError. Pointwise rows have both implicitly.
 
-`python_source` writes the rules over ints and symbols, `_C/shape_rules.py`, for tensorrt_lite/_declared/shapes.py.
+`out_dtype` is the dtype of the tensor that the call writes to, None of a call that makes its result. Two more keys of structured rows are in the language of
+`dtype`: `input_dtype`, to which the kernel casts the operand, and `step_dtype`, which the step computes where it is not the result's.
+
+`to_cython` writes an expression of dtypes for the generated kernel, `python_source` the rules over ints and symbols, `_C/shape_rules.py`, for tensorrt_lite/_declared/shapes.py.
 """
 
 from __future__ import annotations
@@ -13,10 +16,11 @@ from __future__ import annotations
 import ast
 import keyword
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
+from . import dtypes
 from .schema import Argument, DeclarationError, Operator
 
 _NODES = (
@@ -67,6 +71,8 @@ class _Python(ast.NodeTransformer):
     def visit_Name(self, n: ast.Name) -> ast.AST:
         if n.id in self.known:
             return ast.Name(python_name(n.id), n.ctx)
+        if n.id == "out_dtype":
+            return ast.Constant(None)
         if n.id in DTYPES:
             return ast.parse(f"_f.named({n.id!r})", mode="eval").body
         raise DeclarationError(f"{self.where}: {n.id} is no argument")
@@ -88,6 +94,68 @@ def to_python(text: str, names: Iterable[str], where: str) -> str:
     except SyntaxError as error:
         raise DeclarationError(f"{where}: {text!r}: {error}") from None
     return ast.unparse(ast.fix_missing_locations(_Python(set(names), where).visit(tree)))
+
+
+_CODES = {row.name: "BOOL" if row.type == "b8" else row.type.upper() for row in dtypes.ALL if row.name in DTYPES}
+_OF_CODES = {"real_of": "to_real({})", "complex_of": "to_complex({})", "is_integral": "is_integral_or_bool_type({})", "is_float": "(category[{}] == CAT_FLOAT)",
+             "is_complex": "(category[{}] == CAT_COMPLEX)", "promote_types": "promotion[{}][{}]", "float_of": "(default_float_code() if is_integral_or_bool_type({0}) else {0})",
+             "total": "(I64 if is_integral_or_bool_type({0}) else {0})"}  # fmt: skip
+
+
+class _Cython(ast.NodeVisitor):
+    """An expression of dtypes over codes, which are ints: -1 for None."""
+
+    def __init__(self, arguments: dict[str, str], local: Collection[str], where: str):
+        self.arguments, self.local, self.where = arguments, local, where
+
+    def visit_Name(self, n: ast.Name) -> str:
+        if n.id in self.arguments or n.id in self.local:
+            return n.id
+        if n.id == "out_dtype":
+            return "(out.dtype if mode != FRESH else -1)"
+        if n.id not in _CODES:
+            raise DeclarationError(f"{self.where}: {n.id} is no argument")
+        return _CODES[n.id]
+
+    def visit_Constant(self, n: ast.Constant) -> str:
+        return "-1" if n.value is None else repr(n.value)
+
+    def visit_IfExp(self, n: ast.IfExp) -> str:
+        return f"({self.visit(n.body)} if {self.visit(n.test)} else {self.visit(n.orelse)})"
+
+    def visit_BoolOp(self, n: ast.BoolOp) -> str:
+        return "(" + (" and " if isinstance(n.op, ast.And) else " or ").join(map(self.visit, n.values)) + ")"
+
+    def visit_UnaryOp(self, n: ast.UnaryOp) -> str:
+        return f"(not {self.visit(n.operand)})" if isinstance(n.op, ast.Not) else f"(-{self.visit(n.operand)})"
+
+    def visit_Compare(self, n: ast.Compare) -> str:
+        left, op, right = n.left, n.ops[0], n.comparators[0]
+        if isinstance(op, (ast.Is, ast.IsNot)):
+            kind = self.arguments.get(left.id, "") if isinstance(left, ast.Name) else ""
+            absent = {"int[]?": "{} == NULL", "int?": "{} is None", "Tensor?": "{} is None"}.get(kind, "{} < 0").format(self.visit(left))
+            return f"(not ({absent}))" if isinstance(op, ast.IsNot) else f"({absent})"
+        sign = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}[type(op)]
+        return f"({self.visit(left)} {sign} {self.visit(right)})"
+
+    def visit_Call(self, n: ast.Call) -> str:
+        name = n.func.id  # type: ignore[attr-defined]
+        if name == "dtype":
+            return f"{self.visit(n.args[0])}.dtype"
+        given = [self.visit(x) for x in n.args]
+        if name == "given":
+            return "(" + " ".join(f"{x} if {x} >= 0 else" for x in given[:-1]) + f" {given[-1]})"
+        if name not in _OF_CODES:
+            raise DeclarationError(f"{self.where}: {name} has no form in Cython")
+        return _OF_CODES[name].format(*given)
+
+    def generic_visit(self, n: ast.AST) -> str:
+        raise DeclarationError(f"{self.where}: {type(n).__name__} has no form in Cython")
+
+
+def to_cython(text: str, op: Operator, local: Collection[str] = ()) -> str:
+    """Cython's text of a dtype or condition, over the C arguments of a kernel."""
+    return _Cython({a.name: a.type for a in op.arguments}, local, f"{op.family}.yaml: {op.name}").visit(ast.parse(str(text).strip(), mode="eval").body)
 
 
 _REQUIRE = re.compile(r"^(?P<condition>.+?)\s*->\s*((?P<error>[A-Z]\w*Error):\s*)?(?P<message>.+)$", re.S)

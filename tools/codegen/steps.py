@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from . import dtypes, loop_steps, schema
+from . import dtypes, loop_steps, schema, shapes
 from .loop_steps import Loop
 from .schema import DTYPE_SETS, Argument, DeclarationError, Operator, read_yaml
 
@@ -270,7 +270,7 @@ def pxd_of_header(family: Family) -> list[str]:
     text = [f'cdef extern from "{family.name}_steps.h" nogil:']
     enumerators = [constant for constant, _, _ in family.constants]
     for o in family.operations:
-        enumerators += [f"{o.prefix}_DONE", *(f"{o.prefix}_{name}" for name in o.names), f"{o.prefix}_COUNT"]
+        enumerators += [*(f"{o.prefix}_{name}" for name in o.names), f"{o.prefix}_COUNT"]
     if enumerators:
         text += ["    enum:", *(f"        {name}" for name in enumerators)]
     for o in family.operations:
@@ -326,7 +326,7 @@ def header(family: Family) -> str:
     text += [f"enum {{ {name} = {value} }};" + (f" /* {doc} */" if doc else "") for name, value, doc in family.constants]
     for o in family.operations:
         lower = o.prefix.lower()
-        text += ["", f"/* {o.doc or lower}. {o.prefix}_DONE: there is nothing left for a step to do. */", "enum {", f"  {o.prefix}_DONE = -1,"]
+        text += ["", f"/* {o.doc or lower}. */", "enum {"]
         text += [f"  {o.prefix}_{name}," + (f" /* {doc} */" if doc else "") for name, _, doc in o.rows]
         text += [f"  {o.prefix}_COUNT", "};", "/* ROW(OPERATION, loops, Functor, TYPES) of each, in this order. */"]
         text += [f"#define {o.prefix}_FOR_EACH(ROW) " + " ".join(f"ROW({name}, {name.lower()}, {camel(name)}, {types.upper()})" for name, types, _ in o.rows)]
@@ -406,18 +406,41 @@ def structured_kernel(op: Operator, parameters: str, arguments: list[Argument], 
         return own_kernel(op, parameters, arguments, next(s for s in family.steps if s.name == op.name))
     step = next(s for s in family.steps if s.name == op.row["step"])
     struct = step.arguments[0][0].removesuffix("*").strip()
-    first, *others = operations_of(op)
-    prefix = next(o.prefix for o in family.operations if any(f"{o.prefix}_{name}" == first for name in o.names))
     self_, takes_out = arguments[0].name, bool(op.variants & {"out", "inplace"})
-    passed = ", ".join([a.name for a in arguments] + ["out", "mode"] * takes_out)
+    passed = [a.name for a in arguments] + ["out", "mode"] * takes_out + ["step_dtype"] * ("step_dtype" in op.row)
     absent = ", None" * (len(step.arguments) - 3)
-    text = [f"cdef TensorBase structured_{op.name}({parameters}):",
-            f"    cdef {struct} call", "    cdef TensorBase result",
-            f"    call.operation = {first if not others else prefix + '_DONE'}",
-            f"    result = {op.row['meta']}(&call, \"{op.row.get('called', op.name)}\", {passed})",
-            f"    if call.operation == {prefix}_DONE:", "        return result",
-            "    if result.numel:", f"        run_{step.name}({self_}.device_type, &call, {self_}, result{absent})"]  # fmt: skip
+    text = [f"cdef TensorBase structured_{op.name}({parameters}):", f"    cdef {struct} call", "    cdef TensorBase result"]
+    dtypes = dtype_lines(op) if {"input_dtype", "step_dtype"} & set(op.row) else []
+    text += [line for line in dtypes if line.startswith("    cdef ")]
+    if "complex_kernel" in op.row:
+        text += [f"    if category[{self_}.dtype] == CAT_COMPLEX:", f"        return {op.row['complex_kernel']}({', '.join(passed)})"]
+    text += [line for line in dtypes if not line.startswith("    cdef ")]
+    if wanted := op.row.get("contiguous"):
+        condition = "" if wanted is True else f"{shapes.to_cython(wanted, op)} and "
+        text += [f"    if {condition}not {self_}.contiguous:", f"        {self_} = contiguous_of({self_})"]
+    text += [f"    call.operation = {operations_of(op)[0]}",
+             f"    result = {op.row['meta']}(&call, \"{op.row.get('called', op.name)}\", {', '.join(passed)})",
+             "    if result.numel:", f"        run_{step.name}({self_}.device_type, &call, {self_}, result{absent})"]  # fmt: skip
+    if "step_dtype" in op.row:
+        text += ["    if result.dtype != result_dtype and result is not out:" if takes_out else "    if result.dtype != result_dtype:", "        result = cast_to(result, result_dtype)"]
     return "\n".join([*text, *delivery(op), ""])
+
+
+def dtype_lines(op: Operator) -> list[str]:
+    """The dtypes of a structured row's operand, step and result, and the operand's cast."""
+    local: list[str] = []
+    text = []
+    for name, expression in (op.row.get("let") or {}).items():
+        text += [f"    cdef int {name}", f"    {name} = {shapes.to_cython(expression, op, local)}"]
+        local.append(name)
+    self_ = op.arguments[0].name
+    if "step_dtype" in op.row:
+        for name, key in (("result_dtype", "dtype"), ("step_dtype", "step_dtype")):
+            text += [f"    cdef int {name}", f"    {name} = {shapes.to_cython(op.row[key], op, local)}"]
+    if "input_dtype" in op.row:
+        text += ["    cdef int input_dtype", f"    input_dtype = {shapes.to_cython(op.row['input_dtype'], op, local)}",
+                 f"    if {self_}.dtype != input_dtype:", f"        {self_} = cast_to({self_}, input_dtype)"]  # fmt: skip
+    return text
 
 
 def delivery(op: Operator) -> list[str]:

@@ -64,54 +64,29 @@ cdef inline void clear(reduce_call* call) noexcept:
     call.flags = 0
 
 
-cdef TensorBase reduced(reduce_call* call, str name, TensorBase self, const Dims* dim, bint keepdim, int dtype):
-    """The whole reduction, for meta functions that go on with its result."""
-    cdef TensorBase result = reduced_result(call, name, self, dim, keepdim, dtype, None, FRESH)
-    if result.numel:
-        run_reduce(self.device_type, call, self, result, None)
-    call.operation = REDUCE_DONE
-    return result
-
-
-cdef TensorBase meta_total(reduce_call* call, str name, TensorBase self, const Dims* dim, bint keepdim, int dtype, TensorBase out, int mode):
+cdef TensorBase meta_total(reduce_call* call, str name, TensorBase self, const Dims* dim, bint keepdim, int dtype, TensorBase out, int mode, int step_dtype):
     """sum, prod: in the given type, that of `out` or the operand's, integers in int64."""
-    cdef int target = dtype
-    if target < 0:
-        target = out.dtype if mode == OUT else (I64 if is_integral_or_bool_type(self.dtype) else self.dtype)
-    if category[target] >= CAT_FLOAT or (target == I64 and category[self.dtype] < CAT_FLOAT):
-        return reduced_result(call, name, self, dim, keepdim, target, out, mode)
-    if category[self.dtype] >= CAT_FLOAT:
-        self = cast_to(self, target)
-    return write_to_out(name, cast_to(reduced(call, name, self, dim, keepdim, I64), target), out, mode)
+    return reduced_result(call, name, self, dim, keepdim, step_dtype, out, mode)
 
 
-cdef TensorBase meta_nansum(reduce_call* call, str name, TensorBase self, const Dims* dim, bint keepdim, int dtype, TensorBase out, int mode):
-    cdef int target = dtype if dtype >= 0 else out.dtype if mode == OUT else self.dtype
+cdef TensorBase meta_nansum(reduce_call* call, str name, TensorBase self, const Dims* dim, bint keepdim, int dtype, TensorBase out, int mode, int step_dtype):
     if category[self.dtype] == CAT_COMPLEX:
         raise RuntimeError(f"nansum on {device_type_name(self.device_type).upper()} does not support complex inputs")
-    if category[target] == CAT_COMPLEX:
-        raise NotImplementedError(f"\"nansum\" not implemented for '{dtype_text(target)}'")
-    if category[self.dtype] < CAT_FLOAT or category[target] < CAT_FLOAT:       # there is no NaN among integers
-        call.operation = REDUCE_SUM
-        return meta_total(call, name, self, dim, keepdim, dtype, out, mode)
-    call.operation = REDUCE_NAN_SUM
-    return reduced_result(call, name, self, dim, keepdim, target, out, mode)
+    if category[step_dtype] == CAT_COMPLEX:
+        raise NotImplementedError(f"\"nansum\" not implemented for '{dtype_text(step_dtype)}'")
+    # there is no NaN among integers
+    call.operation = REDUCE_SUM if category[self.dtype] < CAT_FLOAT or category[step_dtype] < CAT_FLOAT else REDUCE_NAN_SUM
+    return reduced_result(call, name, self, dim, keepdim, step_dtype, out, mode)
 
 
-cdef TensorBase meta_mean(reduce_call* call, str name, TensorBase self, const Dims* dim, bint keepdim, int dtype, TensorBase out, int mode):
-    cdef int target = self.dtype if dtype < 0 else dtype
+cdef TensorBase meta_mean(reduce_call* call, str name, TensorBase self, const Dims* dim, bint keepdim, int dtype, TensorBase out, int mode, int step_dtype):
     cdef TensorBase result
-    if category[target] < CAT_FLOAT:
-        raise hinted("float result", RuntimeError(f"mean(): could not infer output dtype. {'Input' if dtype < 0 else 'Optional'} dtype must be either a floating point or complex dtype. Got: {dtype_text(target)}"))
-    if mode == OUT and dim != NULL and category[target] == CAT_COMPLEX and category[out.dtype] == CAT_FLOAT:
+    if category[step_dtype] < CAT_FLOAT:
+        raise hinted("float result", RuntimeError(f"mean(): could not infer output dtype. {'Input' if dtype < 0 else 'Optional'} dtype must be either a floating point or complex dtype. Got: {dtype_text(step_dtype)}"))
+    if mode == OUT and dim != NULL and category[step_dtype] == CAT_COMPLEX and category[out.dtype] == CAT_FLOAT:
         from tensorrt_lite._C.core.warning import warn
         warn("Casting complex values to real discards the imaginary part")
-        result = meta_mean(call, name, self, dim, keepdim, dtype, None, FRESH)
-        if result.numel:
-            run_reduce(self.device_type, call, self, result, None)
-        call.operation = REDUCE_DONE
-        return write_to_out(name, cast_to(result, out.dtype), out, mode)
-    result = reduced_result(call, name, self, dim, keepdim, target, out, mode)
+    result = reduced_result(call, name, self, dim, keepdim, step_dtype, out, mode)
     call.flags = REDUCE_MEAN
     return result
 
@@ -239,22 +214,18 @@ cdef TensorBase meta_index(reduce_call* call, str name, TensorBase self, object 
     if dim is None:
         if not self.numel:
             raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.")
-        if self.contiguous:
-            return reduced_result(call, name, self, NULL, keepdim, I64, out, mode)
-        return write_to_out(name, reduced(call, name, contiguous_of(self), NULL, keepdim, I64), out, mode)
+        return reduced_result(call, name, self, NULL, keepdim, I64, out, mode)
     d.n = 1
     d.v[0] = parse_int(dim, name, "dim")
     check_not_empty(self, &d, name)
     return reduced_result(call, name, self, &d, keepdim, I64, out, mode)
 
 
-cdef TensorBase meta_truth(reduce_call* call, str name, TensorBase self, const Dims* dim, bint keepdim, TensorBase out, int mode):
+cdef TensorBase meta_truth(reduce_call* call, str name, TensorBase self, const Dims* dim, bint keepdim, TensorBase out, int mode, int step_dtype):
     """all, any: bool, of uint8 that."""
     if mode == OUT and out.dtype != BOOL and out.dtype != U8:
         raise RuntimeError(f"{name} only supports bool tensor for result, got: {dtype_text(out.dtype)}")
-    if self.dtype == U8 and mode != OUT:
-        return cast_to(reduced(call, name, self, dim, keepdim, BOOL), U8)
-    return reduced_result(call, name, self, dim, keepdim, BOOL, out, mode)
+    return reduced_result(call, name, self, dim, keepdim, step_dtype, out, mode)
 
 
 cdef TensorBase meta_count(reduce_call* call, str name, TensorBase self, const Dims* dim):
@@ -262,28 +233,24 @@ cdef TensorBase meta_count(reduce_call* call, str name, TensorBase self, const D
 
 
 cdef TensorBase meta_var(reduce_call* call, str name, TensorBase self, const Dims* dim, double correction, bint keepdim, bint root, TensorBase out, int mode):
-    cdef TensorBase parts, result
-    name = "std" if root else "var"
+    cdef TensorBase result
     if category[self.dtype] < CAT_FLOAT:
         raise RuntimeError(f"std and var only support floating point and complex dtypes")
-    if category[self.dtype] == CAT_COMPLEX:
-        # the variance of a complex variable is that of its parts, added
-        parts = <TensorBase?>_ops.view_as_real(self.detach())
-        if mode == OUT and category[out.dtype] == CAT_FLOAT and promotion[parts.dtype][out.dtype] == out.dtype:
-            parts = cast_to(parts, out.dtype)
-        re = structured_var_kernel(<TensorBase?>parts.select(-1, 0), dim, correction, keepdim, False, None, FRESH)
-        im = structured_var_kernel(<TensorBase?>parts.select(-1, 1), dim, correction, keepdim, False, None, FRESH)
-        total = re + im
-        call.operation = REDUCE_DONE
-        return write_to_out(name, <TensorBase>(total.sqrt() if root else total), out, mode)
-    if mode == OUT and out.dtype != self.dtype and category[out.dtype] == CAT_FLOAT and promotion[self.dtype][out.dtype] == out.dtype:
-        # computed in the wider type of the output
-        call.operation = REDUCE_DONE
-        return structured_var_kernel(cast_to(self, out.dtype), dim, correction, keepdim, root, out, mode)
-    result = reduced_result(call, name, self, dim, keepdim, self.dtype, out, mode)
+    result = reduced_result(call, "std" if root else "var", self, dim, keepdim, self.dtype, out, mode)
     call.correction = correction
     call.flags = REDUCE_SQRT if root else 0
     return result
+
+
+cdef TensorBase complex_var(TensorBase self, const Dims* dim, double correction, bint keepdim, bint root, TensorBase out, int mode):
+    """The variance of a complex variable is that of its parts, added."""
+    cdef TensorBase parts = <TensorBase?>_ops.view_as_real(self.detach())
+    if mode == OUT and category[out.dtype] == CAT_FLOAT and promotion[parts.dtype][out.dtype] == out.dtype:
+        parts = cast_to(parts, out.dtype)
+    re = structured_var_kernel(<TensorBase?>parts.select(-1, 0), dim, correction, keepdim, False, None, FRESH)
+    im = structured_var_kernel(<TensorBase?>parts.select(-1, 1), dim, correction, keepdim, False, None, FRESH)
+    total = re + im
+    return write_to_out("std" if root else "var", <TensorBase>(total.sqrt() if root else total), out, mode)
 
 
 NOT_GIVEN = object()
@@ -349,19 +316,19 @@ cdef tuple one_step(str name, object a, object b):
 
 
 cdef TensorBase meta_logsumexp(reduce_call* call, str name, TensorBase self, const Dims* dim, bint keepdim, TensorBase out, int mode):
-    cdef int target = self.dtype
+    check_logsumexp_out(out, mode)
+    return meta_same(call, name, self, dim, keepdim, out, mode)
+
+
+cdef int check_logsumexp_out(TensorBase out, int mode) except -1:
     if mode == OUT and category[out.dtype] < CAT_FLOAT:
         raise RuntimeError(f"logsumexp(): Expected floating point type for result tensor, but got: {dtype_text(out.dtype)}")
-    if category[self.dtype] == CAT_COMPLEX:
-        call.operation = REDUCE_DONE
-        return write_to_out(name, <TensorBase>complex_logsumexp(self.detach(), dims_tuple(dim), keepdim), out, mode)
-    if category[self.dtype] < CAT_FLOAT:
-        target = default_float_code()
-    if mode == OUT and category[out.dtype] == CAT_FLOAT and promotion[target][out.dtype] == out.dtype:
-        target = out.dtype
-    if target != self.dtype:
-        return write_to_out(name, reduced(call, name, cast_to(self, target), dim, keepdim, target), out, mode)
-    return meta_same(call, name, self, dim, keepdim, out, mode)
+    return 0
+
+
+cdef TensorBase logsumexp_of_complex(TensorBase self, const Dims* dim, bint keepdim, TensorBase out, int mode):
+    check_logsumexp_out(out, mode)
+    return write_to_out("logsumexp", <TensorBase>complex_logsumexp(self.detach(), dims_tuple(dim), keepdim), out, mode)
 
 
 cdef object complex_logsumexp(object x, object dims, bint keepdim):
@@ -374,21 +341,16 @@ cdef object complex_logsumexp(object x, object dims, bint keepdim):
     return total if keepdim or not x.dim() else total.squeeze(dims if len(dims) else tuple(range(x.dim())))
 
 
-cdef TensorBase meta_vector_norm(reduce_call* call, str name, TensorBase self, double ord, const Dims* dim, bint keepdim, int dtype, TensorBase out, int mode):
-    cdef int target, i
+cdef TensorBase meta_vector_norm(reduce_call* call, str name, TensorBase self, double ord, const Dims* dim, bint keepdim, int dtype, TensorBase out, int mode, int step_dtype):
+    cdef int i
     cdef TensorBase result
-    if dtype >= 0 and self.dtype != dtype:
-        call.operation = REDUCE_DONE
-        self = cast_to(self, dtype if category[dtype] == CAT_COMPLEX or category[self.dtype] != CAT_COMPLEX else to_complex(dtype))
-        return structured_vector_norm(self, ord, dim, keepdim, -1, out, mode)
     if category[self.dtype] < CAT_FLOAT:
         raise RuntimeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {dtype_text(self.dtype)}")
-    target = to_real(self.dtype)
     if mode == OUT:
-        check_out_type(name, out, target)
+        check_out_type(name, out, to_real(self.dtype))
     if ord == 0.0:
         call.operation = REDUCE_COUNT_NONZERO
-        return write_to_out(name, cast_to(reduced(call, name, self, dim, keepdim, I64), target), out, mode)
+        return reduced_result(call, name, self, dim, keepdim, step_dtype, out, mode)
     if self.numel == 0 and (ord < 0 or ord == INFINITY):
         dims_mask(self, dim, call.reduced, name)
         if dim == NULL or dim.n == 0:
@@ -406,7 +368,7 @@ cdef TensorBase meta_vector_norm(reduce_call* call, str name, TensorBase self, d
         call.operation = REDUCE_ABS_MIN
     else:
         call.operation = REDUCE_NORM_P
-    result = reduced_result(call, name, self, dim, keepdim, target, out, mode)
+    result = reduced_result(call, name, self, dim, keepdim, step_dtype, out, mode)
     call.p = ord
     call.flags = REDUCE_SQRT if ord == 2.0 else 0
     return result

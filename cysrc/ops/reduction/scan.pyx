@@ -11,7 +11,7 @@ from tensorrt_lite._C.core.text cimport dtype_text
 from tensorrt_lite._C.ops.reduction.lines cimport fill_lines
 from tensorrt_lite._C.ops.reduction.loops cimport scan_kernels
 from tensorrt_lite._C.ops.support cimport check_out_type, run_held, write_to_out
-from tensorrt_lite._C.steps.reduction cimport SCAN_COUNT, SCAN_DONE, SCAN_MAX, SCAN_MIN, line_call, run_scan, scan_functors, scan_takes, set_scan
+from tensorrt_lite._C.steps.reduction cimport SCAN_COUNT, SCAN_MAX, SCAN_MIN, line_call, run_scan, scan_functors, scan_takes, set_scan
 
 attach()
 
@@ -38,34 +38,18 @@ cdef const scan_kernels* TABLE = scan_table()
 cdef task_fn extreme_scan_task = extreme_scan()
 
 
-cdef TensorBase meta_scan(line_call* call, str name, TensorBase self, int64_t dim, int dtype, TensorBase out, int mode):
+cdef TensorBase meta_scan(line_call* call, str name, TensorBase self, int64_t dim, int dtype, TensorBase out, int mode, int step_dtype):
     """cumsum, cumprod: in the given type, that of `out` or the operand's, integers in int64."""
-    cdef int target = dtype
-    cdef TensorBase result
-    if target >= 0 and mode == OUT:
-        check_out_type(name, out, target)
+    if dtype >= 0 and mode == OUT:
+        check_out_type(name, out, dtype)
     if mode == OUT:
         check_no_overlap(name, out, self, True)
     elif mode == INPLACE:
-        check_internal_overlap(name, self)
-    if target < 0:
-        target = self.dtype if mode == INPLACE else out.dtype if mode == OUT else (I64 if is_integral_or_bool_type(self.dtype) else self.dtype)
+        check_internal_overlap(name, out)
     if not scan_takes(call.operation, self.dtype):
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{dtype_text(self.dtype)}'")
     fill_lines(call, self, dim)
-    if category[target] >= CAT_FLOAT or (target == I64 and category[self.dtype] < CAT_FLOAT):
-        return empty_tensor(self.ndim, self.sizes, target, place_of(self))
-    if category[self.dtype] >= CAT_FLOAT:
-        self = cast_to(self, target)
-    result = empty_tensor(self.ndim, self.sizes, I64, place_of(self))
-    if result.numel:
-        run_scan(self.device_type, call, self, result, None)
-    call.operation = SCAN_DONE
-    result = cast_to(result, target)
-    if mode == INPLACE:
-        copy_elements(out, result)
-        return out
-    return write_to_out(name, result, out, mode)
+    return empty_tensor(self.ndim, self.sizes, step_dtype, place_of(self))
 
 
 cdef object cumulative_extreme(TensorBase self, int64_t dim, int operation, object out, int mode, str name):

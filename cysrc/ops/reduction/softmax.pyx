@@ -14,7 +14,7 @@ from tensorrt_lite._C.ops.reduction.loops cimport reduce_kernels, softmax_combin
 from tensorrt_lite._C.ops.reduction.reduce cimport reduce_loops
 from tensorrt_lite._C.ops.support cimport check_out_type, write_to_out
 from tensorrt_lite._C.steps.reduction cimport (
-    REDUCE_CHUNK, REDUCE_LOGSUMEXP, REDUCE_PARTIAL_BYTES, SOFTMAX_COLUMNS, SOFTMAX_DONE, SOFTMAX_LOG_SOFTMAX, SOFTMAX_SOFTMAX,
+    REDUCE_CHUNK, REDUCE_LOGSUMEXP, REDUCE_PARTIAL_BYTES, SOFTMAX_COLUMNS, SOFTMAX_LOG_SOFTMAX, SOFTMAX_SOFTMAX,
     line_call, run_softmax, run_softmax_backward, set_softmax, set_softmax_backward, softmax_takes)
 
 attach()
@@ -33,21 +33,13 @@ cdef softmax_combine_fn COMBINE = softmax_combine()[0]
 
 
 cdef TensorBase meta_softmax(line_call* call, str name, TensorBase self, int64_t dim, int dtype, TensorBase out, int mode):
-    """In the given type, or the operand's; the step reads a contiguous operand of the result's type."""
-    cdef TensorBase result
-    cdef int target = self.dtype if dtype < 0 else dtype
+    """In the operand's type, to which the kernel casts it."""
     if mode == OUT:
-        check_out_type(name, out, target)
-    if not softmax_takes(call.operation, target):
-        raise NotImplementedError(f"\"{name}_lastdim_kernel_impl\" not implemented for '{dtype_text(target)}'")
+        check_out_type(name, out, self.dtype)
+    if not softmax_takes(call.operation, self.dtype):
+        raise NotImplementedError(f"\"{name}_lastdim_kernel_impl\" not implemented for '{dtype_text(self.dtype)}'")
     fill_lines(call, self, dim)
-    result = empty_tensor(self.ndim, self.sizes, target, place_of(self))
-    if self.dtype == target and self.contiguous:
-        return result
-    if result.numel:
-        run_softmax(self.device_type, call, contiguous_of(cast_to(self, target)), result)
-    call.operation = SOFTMAX_DONE
-    return write_to_out(name, result, out, mode)
+    return empty_tensor(self.ndim, self.sizes, self.dtype, place_of(self))
 
 
 cdef TensorBase meta_aten_softmax(line_call* call, str name, TensorBase self, int64_t dim, bint half_to_float, TensorBase out, int mode):
