@@ -373,6 +373,11 @@ def dtype(x: Any) -> Any:
     return complex_of(dtypes.get_default_dtype()) if isinstance(x, complex) else dtypes.get_default_dtype()
 
 
+def label(kind: Any) -> str:
+    """A dtype's name in messages."""
+    return str(dtypes.labels()[kind])
+
+
 def is_float(kind: Any) -> bool:
     """Of real floating-point numbers."""
     return bool(kind.is_floating_point)

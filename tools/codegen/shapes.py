@@ -99,7 +99,7 @@ def to_python(text: str, names: Iterable[str], where: str) -> str:
 _CODES = {row.name: "BOOL" if row.type == "b8" else row.type.upper() for row in dtypes.ALL if row.name in DTYPES}
 _OF_CODES = {"real_of": "to_real({})", "complex_of": "to_complex({})", "is_integral": "is_integral_or_bool_type({})", "is_float": "(category[{}] == CAT_FLOAT)",
              "is_complex": "(category[{}] == CAT_COMPLEX)", "promote_types": "promotion[{}][{}]", "float_of": "(default_float_code() if is_integral_or_bool_type({0}) else {0})",
-             "total": "(I64 if is_integral_or_bool_type({0}) else {0})"}  # fmt: skip
+             "label": "dtype_text({})", "total": "(I64 if is_integral_or_bool_type({0}) else {0})"}  # fmt: skip
 
 
 class _Cython(ast.NodeVisitor):
@@ -131,6 +131,8 @@ class _Cython(ast.NodeVisitor):
 
     def visit_Compare(self, n: ast.Compare) -> str:
         left, op, right = n.left, n.ops[0], n.comparators[0]
+        if isinstance(op, ast.In) and isinstance(right, ast.List):
+            return "(" + " or ".join(f"{self.visit(left)} == {self.visit(x)}" for x in right.elts) + ")"
         if isinstance(op, (ast.Is, ast.IsNot)):
             kind = self.arguments.get(left.id, "") if isinstance(left, ast.Name) else ""
             absent = {"int[]?": "{} == NULL", "int?": "{} is None", "Tensor?": "{} is None"}.get(kind, "{} < 0").format(self.visit(left))
@@ -170,6 +172,15 @@ def requirements(op: Operator) -> list[tuple[str, str, str]]:
             raise DeclarationError(f"{op.family}.yaml: {op.name}: require {text!r} is not 'condition -> message'")
         found.append((m["condition"], m["error"] or "RuntimeError", m["message"].strip()))
     return found
+
+
+def checks_in_cython(op: Operator) -> list[str]:
+    """The refusals of a structured row, at the head of its kernel."""
+    lines = []
+    for condition, error, message in requirements(op):
+        text = re.sub(r"\{([^{}]*)\}", lambda m: "{" + to_cython(m[1], op) + "}", message).replace('"', '\\"')
+        lines += [f"    if not {to_cython(condition, op)}:", f'        raise {error}(f"{text}")']
+    return lines
 
 
 def _as_tensors(op: Operator) -> str:

@@ -411,7 +411,7 @@ def structured_kernel(op: Operator, parameters: str, arguments: list[Argument], 
     absent = ", None" * (len(step.arguments) - 3)
     text = [f"cdef TensorBase structured_{op.name}({parameters}):", f"    cdef {struct} call", "    cdef TensorBase result"]
     dtypes = dtype_lines(op) if {"input_dtype", "step_dtype"} & set(op.row) else []
-    text += [line for line in dtypes if line.startswith("    cdef ")]
+    text += [line for line in dtypes if line.startswith("    cdef ")] + shapes.checks_in_cython(op)
     if "complex_kernel" in op.row:
         text += [f"    if category[{self_}.dtype] == CAT_COMPLEX:", f"        return {op.row['complex_kernel']}({', '.join(passed)})"]
     text += [line for line in dtypes if not line.startswith("    cdef ")]

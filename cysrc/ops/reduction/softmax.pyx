@@ -43,9 +43,7 @@ cdef TensorBase meta_softmax(line_call* call, str name, TensorBase self, int64_t
 
 
 cdef TensorBase meta_aten_softmax(line_call* call, str name, TensorBase self, int64_t dim, bint half_to_float, TensorBase out, int mode):
-    if half_to_float and self.dtype != F16 and self.dtype != BF16:
-        raise RuntimeError(f"_{name}: half_to_float asks for a half type, got {dtype_text(self.dtype)}")
-    return meta_softmax(call, name, self, dim, F32 if half_to_float else -1, out, mode)
+    return meta_softmax(call, name, self, dim, -1, out, mode)
 
 
 cdef TensorBase softmax_backward(str name, int operation, TensorBase grad_output, TensorBase output, int64_t dim, int input_dtype):
