@@ -28,7 +28,7 @@ from tools.codegen.declarations import declarations_source, loops_source, public
 from tools.codegen.shapes import python_source as shape_rules_source
 from tools.codegen.generate import generate
 from tools.codegen.help import help_source
-from tools.codegen.schema import DeclarationError, families, load
+from tools.codegen.schema import DeclarationError, families, load, parts
 from tools.codegen.stubs import write_documentation
 from tools.core_sources import core_sources_digest
 
@@ -197,13 +197,13 @@ class Builder:
         return generate(ROOT, self.generated, self.operators)
 
     def modules(self) -> dict[str, Path]:
-        """{module name: source}. Of an operator family ops/<family>/: the generated module, which takes in <family>.pyx, and the others of the folder."""
+        """{module name: source}. Of an operator family ops/<family>/: the generated module, which takes in <family>.pyx and what nobody cimports, and the others of the folder."""
         found = {}
         for folder in ("core", "autograd", "cuda", "ops"):
             found |= {f"{PACKAGE}.{folder}.{p.stem}": p for p in sorted((ROOT / "cysrc" / folder).glob("*.pyx"))}
         for folder in self.family_folders():
             found[f"{PACKAGE}.ops.{folder.name}"] = self.generated / "ops" / f"{folder.name}.pyx"
-            found |= {f"{PACKAGE}.ops.{folder.name}.{p.stem}": p for p in sorted(folder.glob("*.pyx")) if p.stem != folder.name}
+            found |= {f"{PACKAGE}.ops.{folder.name}.{p.stem}": p for p in sorted(folder.glob("*.pyx")) if p.stem != folder.name and p not in parts(folder)}
         found |= {f"{PACKAGE}.cuda.{p.stem}": p for p in sorted((self.generated / "cuda").glob("*.pyx"))}
         return found
 
@@ -311,11 +311,11 @@ class Builder:
         self.cython("cython " + name, [*directives, "--module-name", name, "-I", str(self.include), f"--shared={PACKAGE}._cyutility", str(path), "-o", str(out)], out, digest(*parts, " ".join(directives)))
 
     def included_text(self, source: Path) -> list[Path]:
-        """What a module includes: a generated one the family's <family>.pyx."""
+        """What a module includes: a generated one the family's <family>.pyx and its parts."""
         if source.parent != self.generated / "ops":
             return sorted(source.parent.glob(f"{source.stem}_*.pxi"))
         folder = ROOT / "cysrc" / "ops" / source.stem
-        return [p for p in (folder / source.name, *sorted(folder.glob("*.pxi"))) if p.exists()]
+        return [p for p in (folder / source.name, *parts(folder), *sorted(folder.glob("*.pxi"))) if p.exists()]
 
     def declarations(self, module: str, texts: list[str]) -> str:
         """Digest of all declarations that a module's texts cimport, however deep, and its own: others cannot change its translation."""

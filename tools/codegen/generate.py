@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from . import entries, functions, loop_steps, pointwise, steps
-from .schema import Operator, aliases, families, load
+from .schema import Operator, aliases, families, load, parts
 
 PRELUDE = """# Generated from {family}.yaml and {family}.pyx of cysrc/ops/{family}: entries, dispatch, Nodes.
 # cython: language_level=3, boundscheck=True, wraparound=False, cdivision=True, auto_pickle=False, binding=True, initializedcheck=False
@@ -92,7 +92,8 @@ def generate(root: Path, out: Path, declared_rows: list[Operator] | None = None)
         kernels = source / family / f"{family}.pyx"
         derivatives = functions.emit(family, [op for op in mine if op.kind != "pointwise"], declared_steps.get(family))
         text = PRELUDE.format(family=family)
-        if "wants(node" in derivatives or kernels.exists() and "wants(node" in kernels.read_text():
+        taken = [p for p in (*parts(source / family), kernels) if p.exists()]
+        if "wants(node" in derivatives or any("wants(node" in p.read_text() for p in taken):
             text += "from tensorrt_lite._C.autograd.wanted cimport wants\n\n"  # others need not be translated anew
         text += functions.kernel_types(mine)
         text += entries.emit(family, mine, "\n".join(p.read_text() for p in sorted((source / family).glob("*.p[xy][xi]"))))
@@ -102,8 +103,7 @@ def generate(root: Path, out: Path, declared_rows: list[Operator] | None = None)
                 loop_steps.check_meta(str(op.row.get("meta")), op.row["step"], kernels.read_text(), f"{family}.yaml: {op.name}")
         if own:
             text += f"from tensorrt_lite._C.steps.{family} cimport {', '.join(f'{name}_call, run_{name}' for name in own)}\n\n"
-        if kernels.exists():
-            text += f'include "kernels/{family}/{kernels.name}"\n\n'
+        text += "".join(f'include "kernels/{family}/{p.name}"\n' for p in taken) + "\n"
         loops[family] = []
         declared = [op for op in mine if op.kind == "pointwise"]
         if declared:

@@ -313,6 +313,11 @@ def families(folder: str | Path) -> list[str]:
     return sorted(p.stem for p in Path(folder).glob("*/*.yaml") if p.stem == p.parent.name)
 
 
+def parts(folder: Path) -> list[Path]:
+    """The sources of a family's folder that its module takes in before <family>.pyx: what nobody cimports (there is no .pxd of the name). Each module costs a second to compile."""
+    return [p for p in sorted(folder.glob("*.pyx")) if p.stem != folder.name and not p.with_suffix(".pxd").exists()]
+
+
 def load(folder: str | Path) -> list[Operator]:
     """All declarations below ``folder``, in a fixed order: those with generated code, then the composed ones."""
     operators: list[Operator] = []

@@ -9,11 +9,7 @@ from tensorrt_lite._C.core.hints import hinted
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.core.allocator cimport block_alloc
 from tensorrt_lite._C.core.memory_format cimport dense_in_format, empty_in_format, in_format, suggests_last
-from tensorrt_lite._C.ops.conv.gemm cimport BY_KERNELS, gemm_pass, gemm_way, rows_pass, takes_rows
 from tensorrt_lite._C.ops.conv.kernels cimport CONV_FORWARD, CONV_INPUT, CONV_WEIGHT, conv_kernels, conv_problem, conv_work
-from tensorrt_lite._C.ops.conv.layout cimport samples_of, turn, turned
-from tensorrt_lite._C.ops.conv.pairs cimport pairs_kernels, takes_pairs
-from tensorrt_lite._C.ops.conv.tiles cimport takes_tiles, tiles_pass
 from tensorrt_lite._C.ops.conv.problem cimport ConvProblem
 from tensorrt_lite._C.steps.conv cimport run_convolve, set_convolve
 

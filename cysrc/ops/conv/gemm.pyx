@@ -14,7 +14,6 @@ from tensorrt_lite._C.ops.conv.problem cimport ConvProblem
 from tensorrt_lite._C.ops.matmul.mat cimport Mat, matrix_of, transpose_mat
 from tensorrt_lite._C.steps.matmul cimport run_gemm
 
-attach()
 
 cdef extern from "conv/columns.h" nogil:
     ctypedef struct conv_columns:
@@ -24,6 +23,9 @@ cdef extern from "conv/columns.h" nogil:
         int item
     void columns_gather(void* context, int64_t begin, int64_t end)
     void columns_scatter(void* context, int64_t begin, int64_t end)
+
+cdef enum:
+    BY_KERNELS, BY_ROWS, BY_COLUMNS, BY_IMAGES, BY_GROUPS   # loops/conv.h; GEMMs over all output positions as rows or as columns, over those of an image, of some images
 
 cdef enum:
     SMALL_IMAGE = 16             # positions up to which vectors of positions are mostly empty
@@ -46,7 +48,7 @@ cdef enum:
     SUMMED_CHANNELS = 64         # where so many channels
     LARGE_TAPS = 128             # or taps make a long sum;
     WIDE = 256                   # channels for which any stride does, in the input's gradient
-    GROUP_BYTES = 1 << 21        # of im2col's matrix, about, where samples are taken in groups
+    IMAGES_BYTES = 1 << 21        # of im2col's matrix, about, where samples are taken in groups
 
 
 cdef inline bint is_pointwise(const ConvProblem* p) noexcept:
@@ -252,13 +254,13 @@ cdef TensorBase samples_second(TensorBase t, int64_t samples, int64_t channels, 
     return make_view(t, 3, sizes, strides, t.offset)
 
 
-cdef struct Gather:
+cdef struct ColumnsGather:
     const conv_kernels* kernels
     conv_work work
 
 
 cdef void gather_items(void* context, int64_t begin, int64_t end) noexcept nogil:
-    cdef Gather* g = <Gather*>context
+    cdef ColumnsGather* g = <ColumnsGather*>context
     g.kernels.run(&g.work, 0, NULL, begin, end)
 
 
@@ -266,12 +268,12 @@ cdef TensorBase turned_columns(const conv_kernels* kernels, const ConvProblem* p
     """im2col: (c_in * taps, samples * positions)."""
     cdef int64_t sizes[2]
     cdef int64_t items
-    cdef Gather g
+    cdef ColumnsGather g
     cdef TensorBase columns
     cdef trt_block* block = x.storage.block
     sizes[0], sizes[1] = p.c_in * p.taps[1] * p.taps[2], p.samples * p.outputs[1] * p.outputs[2]
     columns = empty_tensor(2, sizes, x.dtype, DEV_CPU)
-    memset(&g, 0, sizeof(Gather))
+    memset(&g, 0, sizeof(ColumnsGather))
     g.kernels = &kernels[x.dtype == F64]
     set_planes(&g.work.s, p)
     g.work.direction, g.work.a, g.work.out = CONV_COLUMNS, data_of(x), data_of(columns)
@@ -331,12 +333,12 @@ cdef TensorBase split(TensorBase t, int64_t samples, int64_t channels, int64_t p
 
 
 cdef int groups_pass(const conv_kernels* kernels, int what, const ConvProblem* p, TensorBase a, TensorBase b, TensorBase bias, TensorBase out) except -1:
-    """One pass over as many samples at a time as keep im2col's matrix within some GROUP_BYTES."""
+    """One pass over as many samples at a time as keep im2col's matrix within some IMAGES_BYTES."""
     cdef int64_t positions = p.outputs[1] * p.outputs[2], length = p.c_in * p.taps[1] * p.taps[2], begin = 0
     cdef int64_t image = p.c_in * p.inputs[1] * p.inputs[2], result = p.c_out * positions
     cdef ConvProblem q = p[0]
     cdef TensorBase some, columns
-    q.samples = max(GROUP_BYTES // (positions * length * ITEM_SIZE[out.dtype]), 1)
+    q.samples = max(IMAGES_BYTES // (positions * length * ITEM_SIZE[out.dtype]), 1)
     while begin < p.samples:
         q.samples = min(q.samples, p.samples - begin)
         if what == CONV_FORWARD:

@@ -8,7 +8,6 @@ from tensorrt_lite._C.core.memory_format cimport empty_in_format
 from tensorrt_lite._C.core.parallel cimport COPY_GRAIN, parallel_for
 from tensorrt_lite._C.core.tensor cimport TensorBase, data_of, is_channels_last, make_view
 
-attach()
 
 cdef extern from *:
     """

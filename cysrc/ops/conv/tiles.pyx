@@ -11,7 +11,6 @@ from tensorrt_lite._C.ops.conv.kernels cimport CONV_FORWARD, CONV_INPUT, CONV_WE
 from tensorrt_lite._C.ops.conv.problem cimport ConvProblem
 from tensorrt_lite._C.ops.matmul.packed cimport bf16_by_tiles
 
-attach()
 
 cdef extern from "string.h" nogil:
     void* memset(void* to, int value, size_t bytes)
@@ -52,19 +51,19 @@ cdef extern from *:
         void (*pack)(void*, int64_t, int64_t) noexcept nogil
     const conv_tiles_table* trt_conv_tiles()
 
-cdef const conv_tiles_table* LOOPS = trt_conv_tiles()
+cdef const conv_tiles_table* TILES = trt_conv_tiles()
 
 cdef enum:
-    LEAST_WORK = 1 << 21         # multiplications below which laying images out costs more than tiles save
+    LEAST_TILE_WORK = 1 << 21         # multiplications below which laying images out costs more than tiles save
     LEAST_ROW = 5                # of a strided output: shorter ones leave most of a tile empty
     THREAD_WORK = 1 << 20        # multiplications worth another thread
 
 
 cdef bint takes_tiles(int what, const ConvProblem* p, int dtype) except -1:
     cdef int64_t taps = p.taps[1] * p.taps[2], strides = p.stride[1] * p.stride[2]
-    if dtype != BF16 or LOOPS.forward == NULL or p.n != 2 or p.groups != 1 or p.c_in % CONV_TILE or p.c_out % CONV_TILE or taps > CONV_TAPS:
+    if dtype != BF16 or TILES.forward == NULL or p.n != 2 or p.groups != 1 or p.c_in % CONV_TILE or p.c_out % CONV_TILE or taps > CONV_TAPS:
         return False
-    if p.samples * p.outputs[1] * p.outputs[2] * p.c_in * p.c_out * taps < LEAST_WORK or taps == 1 and strides == 1 and what != CONV_WEIGHT:
+    if p.samples * p.outputs[1] * p.outputs[2] * p.c_in * p.c_out * taps < LEAST_TILE_WORK or taps == 1 and strides == 1 and what != CONV_WEIGHT:
         return False             # 1x1 kernels are plain GEMMs
     if what == CONV_FORWARD and strides > 1 and p.outputs[2] < LEAST_ROW:
         return False
@@ -107,7 +106,7 @@ cdef TensorBase weight_rows(TensorBase w, bint of_input):
     return rows
 
 
-cdef int run(void (*task)(void*, int64_t, int64_t) noexcept nogil, conv_tiles* call, int64_t tasks, int64_t work, list tensors) except -1:
+cdef int run_tiles(void (*task)(void*, int64_t, int64_t) noexcept nogil, conv_tiles* call, int64_t tasks, int64_t work, list tensors) except -1:
     """Without the GIL; `work`: multiplications of all tasks."""
     cdef trt_block* blocks[8]
     cdef TensorBase t
@@ -129,12 +128,12 @@ cdef TensorBase packed(conv_tiles* call, TensorBase rows, int64_t batch, int64_t
     cdef int64_t n = batch * depth * call.c_out
     cdef TensorBase panels = empty_tensor(1, &n, BF16, DEV_CPU)
     call.rows, call.panels, call.depth = data_of(rows), data_of(panels), depth
-    run(LOOPS.pack, call, batch * (call.c_out // CONV_TILE), n, [rows, panels])
+    run_tiles(TILES.pack, call, batch * (call.c_out // CONV_TILE), n, [rows, panels])
     return panels
 
 
 cdef int run_forward(conv_tiles* call, list tensors) except -1:
-    return run(LOOPS.forward, call, call.samples * (call.c_out // CONV_TILE), call.samples * call.out_h * call.out_w * call.taps * call.c_in * call.c_out, tensors)
+    return run_tiles(TILES.forward, call, call.samples * (call.c_out // CONV_TILE), call.samples * call.out_h * call.out_w * call.taps * call.c_in * call.c_out, tensors)
 
 
 cdef int forward_pass(conv_tiles* call, const ConvProblem* p, bint last, TensorBase x, TensorBase w, TensorBase bias, TensorBase out) except -1:
@@ -233,7 +232,7 @@ cdef int weight_pass(conv_tiles* call, const ConvProblem* p, TensorBase dy, Tens
     n = call.taps * p.c_in * c
     sums = empty_tensor(1, &n, F32, DEV_CPU)
     call.planes, call.grad, call.dw = data_of(planes), data_of(gradient), <float*>data_of(sums)
-    run(LOOPS.weight, call, call.taps * (p.c_in // CONV_TILE), p.samples * call.steps * CONV_TILE * n, [planes, gradient, sums])
+    run_tiles(TILES.weight, call, call.taps * (p.c_in // CONV_TILE), p.samples * call.steps * CONV_TILE * n, [planes, gradient, sums])
     return copy_elements(out, image_view(sums, out, 1, c, p.taps[2] * p.c_in * c, p.c_in * c, 0))
 
 

@@ -11,7 +11,6 @@ from tensorrt_lite._C.core.dtype import table as dtype_table
 
 from tensorrt_lite._C.ops.creation import cpu as _cpu_steps
 from tensorrt_lite._C.ops.creation.kinds cimport BARTLETT, COSINES, KAISER, round_half
-from tensorrt_lite._C.ops.creation.nested cimport from_sequence, is_table, labelled_code, numpy_code
 from tensorrt_lite._C.steps.creation cimport run_complex_sequence, run_half_sequence, run_powers, run_sequence, run_window
 
 cdef extern from "Python.h":

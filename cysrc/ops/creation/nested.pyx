@@ -16,7 +16,6 @@ from tensorrt_lite._C.core.tensor cimport ITEM_SIZE, MAX_DIMS, TensorBase, data_
 cdef extern from "stage.h" nogil:
     void store_scalar(char* destination, int dtype, const Scalar* value)
 
-attach()
 
 # NumPy's own types by their text, those that the package ml_dtypes adds to NumPy by name
 cdef dict _added_codes = {(<dtype>t).name: (<dtype>t).code for t in dtypes if is_floating_type((<dtype>t).code)}

@@ -14,7 +14,6 @@ from tensorrt_lite._C.ops.indexing.rows cimport NOT_SKIPPED, index64, vector_off
 from tensorrt_lite._C.steps.indexing cimport (
     set_bag_gradient, set_bag_largest, set_bag_largest_gradient, set_bag_sums, set_embed, set_first_outside, set_gather_rows, set_lines, set_masked_fill, set_nonzero, set_offsets, set_one_hot, set_scatter_rows, set_search, set_unravel)
 
-attach()
 
 ctypedef int64_t (*range_fn)(const int64_t* x, int64_t n, int64_t low, int64_t high) noexcept nogil
 ctypedef int64_t (*offsets_fn)(int64_t* offset, const int64_t* x, int64_t n, int64_t size, int64_t wrap, int64_t stride, int add) noexcept nogil
@@ -225,7 +224,7 @@ cdef int lines(LineArgs* a, TensorBase table, TensorBase dense, TensorBase index
 
 # ---- masks -------------------------------------------------------------------------------------------------------------
 
-cdef int masked_fill(TensorBase s, TensorBase m, TensorBase v, TensorBase r) except -1:
+cdef int masked_fill_on_cpu(TensorBase s, TensorBase m, TensorBase v, TensorBase r) except -1:
     cdef MaskArgs a
     cdef int64_t item = ITEM_SIZE[r.dtype]
     cdef int k, n = 0
@@ -256,7 +255,7 @@ cdef int masked_fill(TensorBase s, TensorBase m, TensorBase v, TensorBase r) exc
     return run_task(masked_fill_task, &a, r.numel, r.numel, GRAIN // 2, r, s, m)
 
 
-cdef TensorBase nonzero(TensorBase x, int dims):
+cdef TensorBase nonzero_on_cpu(TensorBase x, int dims):
     cdef int64_t n = count_nonzero_in(data_of(x), x.dtype, x.numel), one = 1
     cdef int64_t sizes[2]
     cdef TensorBase r
@@ -268,7 +267,7 @@ cdef TensorBase nonzero(TensorBase x, int dims):
     return r
 
 
-cdef int one_hot(TensorBase given, int64_t classes, TensorBase r) except -1:
+cdef int one_hot_on_cpu(TensorBase given, int64_t classes, TensorBase r) except -1:
     cdef TensorBase x = held(given) if is_large(given) or is_large(r) else given
     cdef OneHotArgs a
     a.index = <const int64_t*>data_of(x)
@@ -355,7 +354,7 @@ cdef int run_bag_task(task_fn task, BagArgs* a, int64_t n, int64_t work, int64_t
 
 # ---- search ------------------------------------------------------------------------------------------------------------
 
-cdef int search(SearchArgs* a, TensorBase s, TensorBase v, TensorBase r) except -1:
+cdef int search_on_cpu(SearchArgs* a, TensorBase s, TensorBase v, TensorBase r) except -1:
     return run_task(search_task, a, v.numel, v.numel * 16, 8192, s, v, r)
 
 
@@ -366,14 +365,14 @@ set_gather_rows(DEV_CPU, gather_rows)
 set_embed(DEV_CPU, embed)
 set_scatter_rows(DEV_CPU, scatter_rows)
 set_lines(DEV_CPU, lines)
-set_masked_fill(DEV_CPU, masked_fill)
+set_masked_fill(DEV_CPU, masked_fill_on_cpu)
 
 # ---- custom devices: of what is no row, which could fall back as a whole ------------------------------------------------
 
 cdef TensorBase nonzero_on_host(TensorBase x, int dims):
     cdef TensorBase found, r
     hooks_of(x.device_type).fall_back(x.device_type, b"nonzero")
-    found = nonzero(on_host(x), 1)
+    found = nonzero_on_cpu(on_host(x), 1)
     r = empty_tensor(found.ndim, found.sizes, found.dtype, place_of(x))
     copy_elements(r, found)
     return r
@@ -385,7 +384,7 @@ cdef int one_hot_on_host(TensorBase given, int64_t classes, TensorBase r) except
     hooks_of(r.device_type).fall_back(r.device_type, b"one_hot")
     c = empty_tensor(r.ndim, r.sizes, r.dtype, DEV_CPU)
     copy_elements(c, r)
-    outside = one_hot(on_host(given), classes, c)
+    outside = one_hot_on_cpu(on_host(given), classes, c)
     copy_elements(r, c)
     return outside
 
@@ -394,10 +393,10 @@ for _device in range(DEV_CUSTOM, LAST_CUSTOM + 1):
     set_nonzero(_device, nonzero_on_host)
     set_one_hot(_device, one_hot_on_host)
 
-set_nonzero(DEV_CPU, nonzero)
-set_one_hot(DEV_CPU, one_hot)
+set_nonzero(DEV_CPU, nonzero_on_cpu)
+set_one_hot(DEV_CPU, one_hot_on_cpu)
 set_bag_sums(DEV_CPU, bag_sums)
 set_bag_gradient(DEV_CPU, bag_gradient)
 set_bag_largest(DEV_CPU, bag_largest)
 set_bag_largest_gradient(DEV_CPU, bag_largest_gradient)
-set_search(DEV_CPU, search)
+set_search(DEV_CPU, search_on_cpu)

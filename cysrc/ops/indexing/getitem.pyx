@@ -15,7 +15,6 @@ from tensorrt_lite._C.core.tensor cimport (
     has_internal_overlap, make_view, place_of, same_sizes, shape_text)
 from tensorrt_lite._C.core.text cimport dtype_text
 from tensorrt_lite._C.operators cimport op_alias, op_fill, op_index, op_index_put, op_masked_fill, op_select, op_slice, op_unsqueeze
-from tensorrt_lite._C.ops.indexing.masks cimport coordinates_of
 from tensorrt_lite._C.ops.indexing.rows cimport beside, number_beside
 from tensorrt_lite._C.ops.support cimport finish_inplace, note_view
 
@@ -28,9 +27,7 @@ cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
 
 
-attach()
 from tensorrt_lite._C.core.python_key import dispatch_object, dispatches, operator_object
-cdef object _ops = ops_namespace()
 
 
 cdef struct Geometry:

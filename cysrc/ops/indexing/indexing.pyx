@@ -2,15 +2,9 @@
 # keys of x[...]. Every index is checked before anything is written; contributions to one element add up in the order of the indices. What reads or writes
 # elements are steps: cpu.pyx has the CPU's, cysrc/cuda/indexing.pyx CUDA's.
 from tensorrt_lite._C.core.hints import hinted
-from tensorrt_lite._C.ops.indexing import cpu as _cpu_steps
-from tensorrt_lite._C.ops.indexing.getitem cimport checked_indices, copied, expand_masks, raise_bounds
-from tensorrt_lite._C.ops.indexing.getitem import delitem, getitem, setitem
-from tensorrt_lite._C.ops.indexing.masks cimport masked_fill_kernel, masked_part, masked_scatter_kernel, masked_select_backward, masked_select_kernel, masked_zero, nonzero_kernel
-from tensorrt_lite._C.ops.indexing.masks import argwhere, masked_fill, masked_fill_, nonzero
 from tensorrt_lite._C.ops.indexing.rows cimport (
     NOT_SKIPPED, add_dim, bags_of_ends, begin_write, check_apart, check_source, check_sources, clone_of, copy_in_order, dimension_rows, empty_in_order, finish_write, first_bad, flat_offsets, flat_rows, gather_from, index64, index64_expanded, index_at,
     number_beside, one_dimensional, scalar_value, scatter_to, span_of, take_flat, vector_index, vector_offsets, warn_copied, warn_expanded, without_repeats, write_lines)
-from tensorrt_lite._C.ops.indexing.scatter_gradients cimport enlarged, scatter_reduce_backward, source_gradient
 from tensorrt_lite._C.ops.memory cimport memory_of
 from tensorrt_lite._C.steps.indexing cimport PUT_ADD, PUT_MAX, PUT_MIN, PUT_MUL, PUT_SET, RowArgs, SearchArgs, run_bag_gradient, run_bag_largest, run_bag_largest_gradient, run_bag_sums, run_embed, run_offsets, run_one_hot, run_search
 

@@ -16,8 +16,6 @@ from tensorrt_lite._C.ops.indexing.rows cimport (
 from tensorrt_lite._C.ops.support cimport check_out, finish_inplace
 from tensorrt_lite._C.steps.indexing cimport run_masked_fill, run_masked_scatter, run_nonzero, run_unravel, set_masked_scatter
 
-attach()
-cdef object _ops = ops_namespace()
 
 
 cdef int broadcast_pair(str name, TensorBase a, TensorBase b, int64_t* shape) except -1:

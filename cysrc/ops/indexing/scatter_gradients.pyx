@@ -5,8 +5,6 @@ from tensorrt_lite._C.autograd.operator_nodes import delayed_error
 from tensorrt_lite._C.core.dispatch cimport attach, tls
 from tensorrt_lite._C.ops.support cimport holds_any
 
-attach()
-cdef object _ops = ops_namespace()
 
 
 cdef object enlarged(object g, object shape):

@@ -14,7 +14,6 @@ from tensorrt_lite._C.ops.joining.parts cimport CHANNELS_LAST_PARTS, CONTIGUOUS_
 from tensorrt_lite._C.ops.support cimport run_held
 from tensorrt_lite._C.steps.joining cimport set_join, set_pieces, set_triangle
 
-attach()
 
 cdef extern from *:
     """
@@ -106,7 +105,7 @@ cdef int join_rows(TensorBase out, list pieces, int64_t outer) except -1:
     return 0
 
 
-cdef int join(TensorBase result, list tensors, int d, bint stacked, int layout) except -1:
+cdef int join_on_cpu(TensorBase result, list tensors, int d, bint stacked, int layout) except -1:
     cdef int64_t outer = 1
     cdef int k
     if layout == CHANNELS_LAST_PARTS:
@@ -153,7 +152,7 @@ cdef void triangle_task(void* context, int64_t begin, int64_t end) noexcept nogi
             memset(d + edge, 0, width - edge)
 
 
-cdef int triangle(TensorBase x, TensorBase r, int64_t diagonal, bint upper) except -1:
+cdef int triangle_on_cpu(TensorBase x, TensorBase r, int64_t diagonal, bint upper) except -1:
     cdef TriangleJob job
     cdef int64_t rows
     cdef trt_block* target = r.storage.block
@@ -194,6 +193,6 @@ cdef int pieces(PieceArgs* a, PieceArgs* given, TensorBase source, TensorBase re
     return run_held(piece_copies, a, result.numel, result.numel, source, result)
 
 
-set_join(DEV_CPU, join)
-set_triangle(DEV_CPU, triangle)
+set_join(DEV_CPU, join_on_cpu)
+set_triangle(DEV_CPU, triangle_on_cpu)
 set_pieces(DEV_CPU, pieces)

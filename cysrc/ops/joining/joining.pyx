@@ -3,7 +3,6 @@
 from tensorrt_lite._C.core.hints import hinted
 from tensorrt_lite._C.autograd.autocast cimport autocasting, cast_operand
 from tensorrt_lite._C.core.memory_format cimport empty_in_format, in_format, kept_format, suggests_last
-from tensorrt_lite._C.ops.joining import cpu as _cpu_steps
 from tensorrt_lite._C.steps.joining cimport PIECE_CONSTANT, PieceArgs
 from tensorrt_lite._C.ops.joining.parts cimport ANY_PARTS, CHANNELS_LAST_PARTS, CONTIGUOUS_PARTS, is_nothing
 from tensorrt_lite._C.ops.memory cimport memory_of

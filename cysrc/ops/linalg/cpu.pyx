@@ -21,7 +21,6 @@ from tensorrt_lite._C.ops.linalg.job cimport (
 from tensorrt_lite._C.ops.matmul.packed cimport subtract_product
 from tensorrt_lite._C.steps.linalg cimport set_linalg_codes, set_linalg_job, set_svd_driver
 
-attach()
 
 cdef extern from "lapack.h" nogil:
     enum:
@@ -901,7 +900,7 @@ cdef int run_job(Job* w, int routine, TensorBase info, TensorBase a, TensorBase 
     return 0
 
 
-cdef int read_codes(TensorBase info, int* codes) except -1:
+cdef int read_codes_on_cpu(TensorBase info, int* codes) except -1:
     cdef TensorBase host = on_host(info)
     memcpy(codes, data_of(host), host.numel * sizeof(int))
     return 0
@@ -915,8 +914,8 @@ cdef int check_driver(object driver) except -1:
 
 set_linalg_job(DEV_CPU, run_job)
 for _device in range(DEV_CUSTOM, LAST_CUSTOM + 1):
-    set_linalg_codes(_device, read_codes)
+    set_linalg_codes(_device, read_codes_on_cpu)
     set_svd_driver(_device, check_driver)
 
-set_linalg_codes(DEV_CPU, read_codes)
+set_linalg_codes(DEV_CPU, read_codes_on_cpu)
 set_svd_driver(DEV_CPU, check_driver)

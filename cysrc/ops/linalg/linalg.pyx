@@ -2,7 +2,6 @@
 # inputs and make the results; the step `linalg_job` handles the matrices (cpu.pyx: LAPACK; cysrc/cuda/linalg.pyx). Derivatives are in derivatives.pyx.
 from libc.limits cimport INT_MAX
 from libc.stdlib cimport calloc
-from tensorrt_lite._C.ops.linalg import cpu as _cpu_steps
 from tensorrt_lite._C.ops.linalg.job cimport (
     CHOLESKY, CHOLESKY_INVERSE, CHOLESKY_SOLVE, DETERMINANT, EIG, EIGH, GELS, GELSD, GELSS, GELSY, GEQRF, HOUSEHOLDER, INVERSE, Job, LDL, LDL_SOLVE,
     LEAST_SQUARES, LU, LU_SOLVE, NOT_FINITE, ORMQR, PERMUTATION, QR, SOLVE, SVD, TRIANGULAR, trt_stack)

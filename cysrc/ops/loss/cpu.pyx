@@ -15,7 +15,6 @@ from tensorrt_lite._C.steps.loss cimport (
     CTC_SCRATCH, ENTROPY_FEW, ENTROPY_LANES, LOSS_MEAN, LOSS_NONE, class_loss, ctc_args, entropy_args, set_cross_entropy, set_cross_entropy_backward, set_ctc_loss,
     set_ctc_loss_backward, set_nll_loss, set_nll_loss_backward)
 
-attach()
 
 cdef extern from "loss.h" nogil:
     ctypedef struct cross_entropy_kernels:
@@ -127,7 +126,7 @@ cdef int64_t nll_sum(const real* x, const int64_t* target, int64_t n, int64_t cl
     return -1
 
 
-cdef int nll_loss(class_loss* call, TensorBase x, TensorBase target, TensorBase weight, TensorBase loss, TensorBase total_weight) except -1:
+cdef int nll_loss_on_cpu(class_loss* call, TensorBase x, TensorBase target, TensorBase weight, TensorBase loss, TensorBase total_weight) except -1:
     cdef int code = compute_code(x)
     cdef TensorBase contiguous = contiguous_of(cast_to(x, code)), each = None
     cdef double total = 0, weights = 0
@@ -151,7 +150,7 @@ cdef int nll_loss(class_loss* call, TensorBase x, TensorBase target, TensorBase 
     return 0 if each is loss else copy_elements(loss, each)
 
 
-cdef int nll_loss_backward(class_loss* call, TensorBase grad, TensorBase target, TensorBase weight, TensorBase total_weight, TensorBase result) except -1:
+cdef int nll_loss_backward_on_cpu(class_loss* call, TensorBase grad, TensorBase target, TensorBase weight, TensorBase total_weight, TensorBase result) except -1:
     cdef int code = compute_code(result)
     cdef TensorBase g = contiguous_of(cast_to(grad, code)), d = result if result.dtype == code else empty_tensor(result.ndim, result.sizes, code, DEV_CPU)
     cdef const int64_t* t = <const int64_t*>data_of(target)
@@ -312,7 +311,7 @@ cdef int ctc_loss_backward(ctc_args* a, TensorBase grad, TensorBase log_probs, T
 
 set_ctc_loss(DEV_CPU, ctc_loss)
 set_ctc_loss_backward(DEV_CPU, ctc_loss_backward)
-set_nll_loss(DEV_CPU, nll_loss)
-set_nll_loss_backward(DEV_CPU, nll_loss_backward)
+set_nll_loss(DEV_CPU, nll_loss_on_cpu)
+set_nll_loss_backward(DEV_CPU, nll_loss_backward_on_cpu)
 set_cross_entropy(DEV_CPU, cross_entropy)
 set_cross_entropy_backward(DEV_CPU, cross_entropy_backward)

@@ -4,7 +4,6 @@
 from tensorrt_lite._C.core.hints import hinted
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.autograd.operator_nodes import flat_gradient
-from tensorrt_lite._C.ops.loss import cpu as _cpu_steps
 from tensorrt_lite._C.ops.loss.rows cimport lies_by_rows
 from tensorrt_lite._C.steps.loss cimport (
     LOSS_MEAN as MEAN, LOSS_NONE as NONE, LOSS_SUM as SUM, class_loss, ctc_args, run_cross_entropy, run_cross_entropy_backward, run_ctc_loss, run_ctc_loss_backward,

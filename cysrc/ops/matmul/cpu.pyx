@@ -15,8 +15,6 @@ from tensorrt_lite._C.ops.matmul.mat cimport Mat, column_of, dense, matrix_of, r
 from tensorrt_lite._C.ops.matmul.packed cimport GEMM_IDENTITY, GEMM_RELU, PackedGemm, lowers_precision, packed_begin, packed_end, packed_operands, packed_run
 from tensorrt_lite._C.steps.matmul cimport set_dot, set_gemm, set_gemm_activated, set_int_mm, set_sum_rows
 
-attach()
-cdef object _ops = ops_namespace()
 
 cdef extern from "matmul.h" nogil:
     enum:
@@ -662,7 +660,7 @@ cdef void dot_task(void* context, int64_t begin, int64_t end) noexcept nogil:
         w.sums[i] = LOOPS.dot[w.dtype - F32](n if n < DOT_PIECE else DOT_PIECE, w.a + i * DOT_PIECE * size, w.b + i * DOT_PIECE * size)
 
 
-cdef int dot(TensorBase out, TensorBase a, TensorBase b) except -1:
+cdef int dot_on_cpu(TensorBase out, TensorBase a, TensorBase b) except -1:
     cdef DotWork w
     cdef Mat ma, mb, mo
     cdef double total = 0
@@ -739,5 +737,5 @@ cdef int sum_rows(TensorBase out, TensorBase a, int64_t rows, int64_t columns) e
 set_gemm(DEV_CPU, gemm)
 set_gemm_activated(DEV_CPU, gemm_activated)
 set_int_mm(DEV_CPU, int_mm)
-set_dot(DEV_CPU, dot)
+set_dot(DEV_CPU, dot_on_cpu)
 set_sum_rows(DEV_CPU, sum_rows)

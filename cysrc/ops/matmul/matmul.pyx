@@ -3,7 +3,6 @@
 from tensorrt_lite._C.core.hints import hinted
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.autograd.autocast cimport autocasting, cast_operand
-from tensorrt_lite._C.ops.matmul import cpu as _cpu_steps
 from tensorrt_lite._C.ops.matmul.mat cimport Mat, column_of, dense, matrix_of, transpose_mat
 from tensorrt_lite._C.steps.matmul cimport run_dot, run_gemm, run_gemm_activated, run_int_mm, run_sum_rows
 

@@ -14,7 +14,6 @@ from tensorrt_lite._C.core.tensor cimport ITEM_SIZE, TensorBase, bump_version, d
 from tensorrt_lite._C.steps.norm cimport (
     NORM_ROWS, row_shape, set_batch_norm, set_batch_norm_backward, set_group_norm, set_group_norm_backward, set_row_norm, set_row_norm_backward)
 
-attach()
 
 cdef extern from "norm_tables.h" nogil:
     ctypedef struct row_norm_kernels:
@@ -90,7 +89,7 @@ cdef inline void put_value(char* p, int code, int64_t i, double v) noexcept nogi
         (<double*>p)[i] = v
 
 
-cdef inline int compute_type(int dtype) noexcept:
+cdef inline int computing_type(int dtype) noexcept:
     return F64 if dtype == F64 else F32
 
 
@@ -218,10 +217,10 @@ cdef int update_running(TensorBase running, const char* values, int64_t c, int c
     return 0
 
 
-cdef int batch_norm(TensorBase x, bint last, TensorBase weight, TensorBase bias, TensorBase running_mean, TensorBase running_var, bint training, double momentum,
+cdef int batch_norm_on_cpu(TensorBase x, bint last, TensorBase weight, TensorBase bias, TensorBase running_mean, TensorBase running_var, bint training, double momentum,
                     double eps, TensorBase y, TensorBase mean_, TensorBase rstd) except -1:
     cdef BatchNorm r
-    cdef int code = compute_type(x.dtype)
+    cdef int code = computing_type(x.dtype)
     cdef int64_t c = x.sizes[1], n, i
     cdef double mean, scale, unbiased
     cdef TensorBase w, b
@@ -266,10 +265,10 @@ cdef int batch_norm(TensorBase x, bint last, TensorBase weight, TensorBase bias,
     return 0
 
 
-cdef int batch_norm_backward(TensorBase grad, TensorBase x, bint last, TensorBase weight, TensorBase mean, TensorBase rstd, bint training, TensorBase dx,
+cdef int batch_norm_backward_on_cpu(TensorBase grad, TensorBase x, bint last, TensorBase weight, TensorBase mean, TensorBase rstd, bint training, TensorBase dx,
                              TensorBase dw, TensorBase db) except -1:
     cdef BatchNorm r
-    cdef int code = compute_type(x.dtype)
+    cdef int code = computing_type(x.dtype)
     cdef int64_t c = x.sizes[1], i, size
     cdef double a, s, dot, rs
     cdef TensorBase w
@@ -454,7 +453,7 @@ cdef int describe_groups(GroupNorm* r, const row_shape* call, TensorBase x) exce
     return 0
 
 
-cdef int group_norm(row_shape* call, TensorBase x, TensorBase weight, TensorBase bias, TensorBase y, TensorBase mean, TensorBase rstd) except -1:
+cdef int group_norm_on_cpu(row_shape* call, TensorBase x, TensorBase weight, TensorBase bias, TensorBase y, TensorBase mean, TensorBase rstd) except -1:
     cdef GroupNorm r
     cdef int type_ = loops_type(x, weight, bias)
     cdef TensorBase source, out, w, b
@@ -478,7 +477,7 @@ cdef int group_norm(row_shape* call, TensorBase x, TensorBase weight, TensorBase
     return deliver(y, out)
 
 
-cdef int group_norm_backward(row_shape* call, TensorBase grad, TensorBase x, TensorBase weight, TensorBase mean, TensorBase rstd, TensorBase dx, TensorBase dw,
+cdef int group_norm_backward_on_cpu(row_shape* call, TensorBase grad, TensorBase x, TensorBase weight, TensorBase mean, TensorBase rstd, TensorBase dx, TensorBase dw,
                              TensorBase db) except -1:
     cdef GroupNorm r
     cdef int type_ = loops_type(x, weight, None)
@@ -512,9 +511,9 @@ cdef int group_norm_backward(row_shape* call, TensorBase grad, TensorBase x, Ten
     return deliver(dx, x_out)
 
 
-set_batch_norm(DEV_CPU, batch_norm)
-set_batch_norm_backward(DEV_CPU, batch_norm_backward)
+set_batch_norm(DEV_CPU, batch_norm_on_cpu)
+set_batch_norm_backward(DEV_CPU, batch_norm_backward_on_cpu)
 set_row_norm(DEV_CPU, row_norm)
 set_row_norm_backward(DEV_CPU, row_norm_backward)
-set_group_norm(DEV_CPU, group_norm)
-set_group_norm_backward(DEV_CPU, group_norm_backward)
+set_group_norm(DEV_CPU, group_norm_on_cpu)
+set_group_norm_backward(DEV_CPU, group_norm_backward_on_cpu)

@@ -1,6 +1,5 @@
 # Normalisations: checks, shapes and layouts for all devices, and derivatives; cpu.pyx and cysrc/cuda/norm.pyx have the steps.
 from tensorrt_lite._C.core.memory_format cimport dense_in_format, empty_in_format, suggests_last
-from tensorrt_lite._C.ops.norm import cpu as _cpu_steps
 from tensorrt_lite._C.autograd.operator_nodes import joined
 from tensorrt_lite._C.steps.norm cimport (
     row_shape, run_batch_norm, run_batch_norm_backward, run_group_norm, run_group_norm_backward, run_row_norm, run_row_norm_backward)

@@ -9,7 +9,6 @@ from tensorrt_lite._C.core.tensor cimport ITEM_SIZE, TensorBase, data_of, empty_
 from tensorrt_lite._C.ops.support cimport run_held
 from tensorrt_lite._C.steps.pool cimport pool_call, set_pool_average, set_pool_average_backward, set_pool_max, set_pool_max_backward
 
-attach()
 
 cdef extern from "pool_tables.h" nogil:
     ctypedef struct max_pool_kernels:

@@ -4,7 +4,6 @@
 from tensorrt_lite._C.core.memory_format cimport dense_in_format, empty_in_format, in_format, kept_format, suggests_last
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.autograd.operator_nodes import flat_gradient
-from tensorrt_lite._C.ops.pool import cpu as _cpu_steps
 from tensorrt_lite._C.steps.pool cimport fractional_call, pool_call, run_fractional_max, run_pool_average, run_pool_average_backward, run_pool_max, run_pool_max_backward
 
 

@@ -18,7 +18,6 @@ from tensorrt_lite._C.steps.random cimport (
     set_bernoulli_of, set_binomial, set_check_deviations, set_dropout_mask, set_fill, set_masked_scale, set_multinomial, set_permutation, set_poisson, set_rrelu,
     set_standard_gamma)
 
-attach()
 
 cdef extern from *:
     """
@@ -192,7 +191,7 @@ cdef inline void sift(const double* v, int64_t* heap, int64_t n, int64_t value) 
     heap[j] = value
 
 
-cdef int multinomial(TensorBase input, int64_t k, bint again, rs_state* state, object generator, TensorBase result) except -1:
+cdef int multinomial_on_cpu(TensorBase input, int64_t k, bint again, rs_state* state, object generator, TensorBase result) except -1:
     cdef int64_t n = input.sizes[input.ndim - 1], rows = input.numel // n, i, j
     cdef bint half = input.dtype == F16 or input.dtype == BF16
     cdef TensorBase p = contiguous_of(cast_to(input, F32) if half else input), q, values, order
@@ -276,7 +275,7 @@ cdef int64_t one_poisson(rs_state* s, double rate) noexcept:
             return k
 
 
-cdef int poisson(TensorBase self, TensorBase r, rs_state* state, object generator) except -1:
+cdef int poisson_on_cpu(TensorBase self, TensorBase r, rs_state* state, object generator) except -1:
     cdef TensorBase rates = contiguous_of(cast_to(self, F64)), drawn = empty_tensor(self.ndim, self.sizes, F64, DEV_CPU)
     cdef double* rate = <double*>data_of(rates)
     cdef int64_t i
@@ -343,7 +342,7 @@ cdef double one_binomial(rs_state* s, double count, double prob) noexcept:
     return k if prob <= 0.5 else count - k
 
 
-cdef int binomial(TensorBase count, TensorBase prob, TensorBase r, rs_state* state, object generator) except -1:
+cdef int binomial_on_cpu(TensorBase count, TensorBase prob, TensorBase r, rs_state* state, object generator) except -1:
     cdef TensorBase n = cast_to(count, F64), p = cast_to(prob, F64), drawn = empty_tensor(r.ndim, r.sizes, F64, DEV_CPU)
     cdef int64_t i
     lock_state(state)
@@ -409,7 +408,7 @@ cdef int standard_gamma(TensorBase shape, TensorBase r, rs_state* state, object 
 
 # ---- rrelu -------------------------------------------------------------------------------------------------------------
 
-cdef int rrelu(TensorBase self, TensorBase noise, double lower, double upper, bint training, rs_state* state, object generator, TensorBase r) except -1:
+cdef int rrelu_on_cpu(TensorBase self, TensorBase noise, double lower, double upper, bint training, rs_state* state, object generator, TensorBase r) except -1:
     cdef TensorBase x = contiguous_of(cast_to(self, F64)), slopes = empty_tensor(self.ndim, self.sizes, F64, DEV_CPU), product
     cdef double* v = <double*>data_of(x)
     cdef double* s = <double*>data_of(slopes)
@@ -469,7 +468,7 @@ cdef int multinomial_on_host(TensorBase input, int64_t k, bint again, rs_state* 
     cdef TensorBase c
     hooks_of(input.device_type).fall_back(input.device_type, b"multinomial")
     c = empty_tensor(result.ndim, result.sizes, result.dtype, DEV_CPU)
-    multinomial(on_host(input), k, again, &g.state, None, c)
+    multinomial_on_cpu(on_host(input), k, again, &g.state, None, c)
     return copy_elements(result, c)
 
 
@@ -494,8 +493,8 @@ set_masked_scale(DEV_CPU, masked_scale)
 set_dropout_mask(DEV_CPU, dropout_mask)
 set_check_deviations(DEV_CPU, check_deviations)
 set_permutation(DEV_CPU, permutation)
-set_multinomial(DEV_CPU, multinomial)
-set_binomial(DEV_CPU, binomial)
-set_poisson(DEV_CPU, poisson)
-set_rrelu(DEV_CPU, rrelu)
+set_multinomial(DEV_CPU, multinomial_on_cpu)
+set_binomial(DEV_CPU, binomial_on_cpu)
+set_poisson(DEV_CPU, poisson_on_cpu)
+set_rrelu(DEV_CPU, rrelu_on_cpu)
 set_standard_gamma(DEV_CPU, standard_gamma)

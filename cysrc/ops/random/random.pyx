@@ -3,7 +3,6 @@
 from libc.math cimport sqrt
 from libc.stdint cimport INT64_MIN, INT64_MAX
 from tensorrt_lite._C.core.random cimport *
-from tensorrt_lite._C.ops.random import cpu as _cpu_steps
 from tensorrt_lite._C.ops.random.masks cimport same_geometry
 from tensorrt_lite._C.steps.random cimport (
     run_bernoulli_of, run_binomial, run_check_deviations, run_dropout_mask, run_fill, run_masked_scale, run_multinomial, run_permutation, run_poisson, run_rrelu,

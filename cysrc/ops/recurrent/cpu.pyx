@@ -12,7 +12,6 @@ from tensorrt_lite._C.ops.recurrent.products cimport add_hidden_product, gate_co
 from tensorrt_lite._C.steps.recurrent cimport (
     RECURRENT_COLUMNS, RECURRENT_GRU, RECURRENT_LSTM, recurrent_layer, recurrent_loops, set_recurrent_backward, set_recurrent_forward)
 
-attach()
 
 cdef extern from "recurrent.h" nogil:
     ctypedef struct recurrent_run:

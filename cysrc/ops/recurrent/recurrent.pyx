@@ -1,6 +1,5 @@
 # One direction of a recurrent layer: the product of all steps' inputs is one GEMM, the steps of the device run the recurrence with the gates fused, and the weights'
 # gradients are GEMMs over all steps again. Half types compute in float32. What the backward pass reads is one tensor by rows (recurrent_layer in steps.yaml).
-from tensorrt_lite._C.ops.recurrent import cpu as _cpu_steps
 from tensorrt_lite._C.ops.recurrent.products cimport block_of, gate_count, product, weight_gradient
 from tensorrt_lite._C.steps.matmul cimport run_sum_rows
 from tensorrt_lite._C.steps.recurrent cimport RECURRENT_GRU, RECURRENT_LSTM, RECURRENT_RELU, RECURRENT_TANH, recurrent_layer, run_recurrent_backward, run_recurrent_forward

@@ -21,8 +21,6 @@ from tensorrt_lite._C.steps.reduction cimport (
     REDUCE_ARGMAX, REDUCE_ARGMIN, REDUCE_CHUNK, REDUCE_COUNT, REDUCE_MAX, REDUCE_MEAN, REDUCE_MIN, REDUCE_NAN_SUM, REDUCE_PARTIAL_BYTES, REDUCE_PROD, REDUCE_SUM,
     reduce_call, reduce_functors, set_reduce)
 
-attach()
-cdef object _ops = ops_namespace()
 
 cdef extern from "stage.h" nogil:
     void transpose_block(char* dst, int64_t dst_row, const char* src, int64_t src_col_stride, int64_t rows, int64_t cols, int item)
@@ -35,7 +33,7 @@ cdef extern from *:
     """
     const reduce_kernels* reduce_table()
 
-cdef const reduce_kernels* TABLE = reduce_table()
+cdef const reduce_kernels* REDUCERS = reduce_table()
 
 cdef enum:
     MIN_COLUMNS = 16               # columns below which rows are faster than the column kernel
@@ -50,7 +48,7 @@ cdef inline int64_t at_least_one(int64_t n) noexcept nogil:
 
 
 cdef const reduce_kernels* reduce_loops(int operation, int dtype) noexcept:
-    return TABLE + operation * NUM_DTYPES + dtype
+    return REDUCERS + operation * NUM_DTYPES + dtype
 
 
 cdef struct Reduction:
@@ -202,7 +200,7 @@ cdef int reduce(reduce_call* call, TensorBase self, TensorBase result, TensorBas
     if (op == REDUCE_SUM or op == REDUCE_PROD or op == REDUCE_NAN_SUM) and self.dtype != result.dtype and category[result.dtype] >= CAT_FLOAT:
         self = cast_to(self, result.dtype)
         item = ITEM_SIZE[result.dtype]
-    r.kernels = TABLE + op * NUM_DTYPES + self.dtype
+    r.kernels = REDUCERS + op * NUM_DTYPES + self.dtype
     if r.kernels.rows == NULL:
         raise NotImplementedError(f"'reduce' has no loops of {reduce_functors[op].decode()} for '{dtype_text(self.dtype)}'")
     r.call = call

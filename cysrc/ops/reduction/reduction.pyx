@@ -6,11 +6,7 @@ from libc.math cimport INFINITY, NAN
 from tensorrt_lite._C.ops.reduction.backward cimport (
     cumprod_backward, cumsum_backward, cumulative_selected_backward, extreme_backward, logsumexp_backward, mean_backward, nansum_backward, norm_backward,
     prod_backward, restore_dims, selected_backward, selected_tangent, sum_backward, var_backward)
-from tensorrt_lite._C.ops.reduction.scan cimport cumulative_extreme, meta_scan
-from tensorrt_lite._C.ops.reduction.softmax cimport (
-    log_softmax_backward_impl, log_softmax_grad, log_softmax_tangent, meta_aten_softmax, meta_softmax, softmax_backward_impl, softmax_grad, softmax_second, softmax_tangent)
 from tensorrt_lite._C.steps.reduction cimport *
-from tensorrt_lite._C.ops.reduction import reduce as _on_cpu      # sets its step
 
 
 cdef int dims_mask(TensorBase self, const Dims* dim, unsigned char* reduced, str op) except -1:

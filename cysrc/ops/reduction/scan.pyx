@@ -13,7 +13,6 @@ from tensorrt_lite._C.ops.reduction.loops cimport scan_kernels
 from tensorrt_lite._C.ops.support cimport check_out_type, run_held, write_to_out
 from tensorrt_lite._C.steps.reduction cimport SCAN_COUNT, SCAN_MAX, SCAN_MIN, line_call, run_scan, scan_functors, scan_takes, set_scan
 
-attach()
 
 cdef extern from "reduction_scan.h" nogil:
     enum:
@@ -34,7 +33,7 @@ cdef extern from *:
     const scan_kernels* scan_table()
     task_fn extreme_scan()
 
-cdef const scan_kernels* TABLE = scan_table()
+cdef const scan_kernels* SCANS = scan_table()
 cdef task_fn extreme_scan_task = extreme_scan()
 
 
@@ -105,7 +104,7 @@ cdef int scan(line_call* call, TensorBase self, TensorBase result, TensorBase in
         a.largest = call.operation == SCAN_MAX
         a.dtype = x.dtype
         return run_held(extreme_scan_task, &a, call.outer if a.inner == 1 else call.outer * ((a.inner + EXTREME_COLUMNS - 1) // EXTREME_COLUMNS), x.numel, x, x)
-    s.kernels = TABLE + call.operation * NUM_DTYPES + x.dtype
+    s.kernels = SCANS + call.operation * NUM_DTYPES + x.dtype
     if s.kernels.rows == NULL:
         raise NotImplementedError(f"'scan' has no loops of {scan_functors[call.operation].decode()} for '{dtype_text(x.dtype)}'")
     s.data = data_of(x)

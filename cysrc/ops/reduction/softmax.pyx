@@ -11,13 +11,11 @@ from tensorrt_lite._C.core.text cimport dtype_text
 from tensorrt_lite._C.operators cimport op__log_softmax_backward_data, op__softmax_backward_data
 from tensorrt_lite._C.ops.reduction.lines cimport fill_lines
 from tensorrt_lite._C.ops.reduction.loops cimport reduce_kernels, softmax_combine_fn, softmax_kernels
-from tensorrt_lite._C.ops.reduction.reduce cimport reduce_loops
 from tensorrt_lite._C.ops.support cimport check_out_type, write_to_out
 from tensorrt_lite._C.steps.reduction cimport (
     REDUCE_CHUNK, REDUCE_LOGSUMEXP, REDUCE_PARTIAL_BYTES, SOFTMAX_COLUMNS, SOFTMAX_LOG_SOFTMAX, SOFTMAX_SOFTMAX,
     line_call, run_softmax, run_softmax_backward, set_softmax, set_softmax_backward, softmax_takes)
 
-attach()
 
 cdef extern from *:
     """
@@ -28,7 +26,7 @@ cdef extern from *:
     const softmax_kernels* softmax_table()
     const softmax_combine_fn* softmax_combine()
 
-cdef const softmax_kernels* TABLE = softmax_table()
+cdef const softmax_kernels* SOFTMAXES = softmax_table()
 cdef softmax_combine_fn COMBINE = softmax_combine()[0]
 
 
@@ -136,12 +134,12 @@ cdef void run_softmax_apply(void* context, int64_t begin, int64_t end) noexcept 
     s.kernels.apply(s.data, s.out, begin, end, s.maximum, s.total)
 
 
-cdef int softmax(line_call* call, TensorBase self, TensorBase result) except -1:
+cdef int softmax_on_cpu(line_call* call, TensorBase self, TensorBase result) except -1:
     cdef SoftmaxRun s
     cdef int64_t outer = call.outer, blocks, chunks
     cdef trt_block* scratch
     cdef trt_block* held = self.storage.block
-    s.kernels = TABLE + call.operation * NUM_DTYPES + self.dtype
+    s.kernels = SOFTMAXES + call.operation * NUM_DTYPES + self.dtype
     s.data = data_of(self)
     s.out = data_of(result)
     s.item = ITEM_SIZE[self.dtype]
@@ -183,7 +181,7 @@ cdef int backward_of_lines(line_call* call, TensorBase grad, TensorBase output, 
     cdef SoftmaxRun s
     cdef int64_t blocks
     cdef trt_block* held[2]
-    s.kernels = TABLE + call.operation * NUM_DTYPES + output.dtype
+    s.kernels = SOFTMAXES + call.operation * NUM_DTYPES + output.dtype
     s.data = data_of(output)
     s.grad = data_of(grad)
     s.out = data_of(result)
@@ -205,5 +203,5 @@ cdef int backward_of_lines(line_call* call, TensorBase grad, TensorBase output, 
     return 0
 
 
-set_softmax(DEV_CPU, softmax)
+set_softmax(DEV_CPU, softmax_on_cpu)
 set_softmax_backward(DEV_CPU, backward_of_lines)

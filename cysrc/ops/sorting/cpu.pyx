@@ -15,7 +15,6 @@ from tensorrt_lite._C.core.tensor cimport ITEM_SIZE, MAX_DIMS, TensorBase, data_
 from tensorrt_lite._C.ops.sorting.loops cimport BinArgs, RowsArgs, RunArgs, SORT_ALL, SORT_BLOCKS, SortArgs
 from tensorrt_lite._C.steps.sorting cimport set_count_numbers, set_number_bins, set_sort_lines, set_unique
 
-attach()
 
 ctypedef int64_t (*scratch_fn)(const SortArgs*, int, int64_t) noexcept nogil
 ctypedef int64_t (*runs_fn)(const RunArgs*) noexcept nogil
@@ -207,7 +206,7 @@ cdef object distinct_rows(TensorBase self, int d, bint ordered, bint inverse, bi
     return (<object>self).detach().index_select(d, first), places if inverse else None, numbers if counts else None
 
 
-cdef object unique(TensorBase self, object dim, bint ordered, bint inverse, bint counts):
+cdef object unique_on_cpu(TensorBase self, object dim, bint ordered, bint inverse, bint counts):
     self = held(self)          # the GIL is given up for any number of elements, and the sizes are read again afterwards
     return distinct_elements(self, ordered, inverse, counts) if dim is None else distinct_rows(self, dim, ordered, inverse, counts)
 
@@ -246,7 +245,7 @@ cdef int count_numbers(TensorBase flat, TensorBase weights, TensorBase counts) e
 
 
 set_sort_lines(DEV_CPU, sort_lines)
-set_unique(DEV_CPU, unique)
+set_unique(DEV_CPU, unique_on_cpu)
 
 # ---- custom devices: of what is no row, which could fall back as a whole ------------------------------------------------
 

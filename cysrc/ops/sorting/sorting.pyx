@@ -1,7 +1,6 @@
 # Kernels of the sorting family: sorted lines along a dimension or one element of each, distinct elements, bins and counts. What touches elements
 # are steps: cpu.pyx has the CPU's, cysrc/cuda/sorting.pyx CUDA's.
 from tensorrt_lite._C.ops.reduction.backward cimport selected_backward
-from tensorrt_lite._C.ops.sorting import cpu as _cpu_steps
 from tensorrt_lite._C.ops.sorting.loops cimport SORT_ALL, SORT_FIRST, SORT_KTH, SORT_MEDIAN, SORT_MODE, SORT_NANMEDIAN
 from tensorrt_lite._C.steps.sorting cimport run_count_numbers, run_number_bins, run_sort_lines, run_unique
 from tensorrt_lite._C.core.return_types import result_type

@@ -10,7 +10,6 @@ from tensorrt_lite._C.core.tensor cimport TensorBase, data_of
 from tensorrt_lite._C.ops.held_blocks cimport drop_blocks, hold_blocks
 from tensorrt_lite._C.steps.sparse cimport sparse_call, set_sparse_count, set_sparse_dtype, set_sparse_fill, set_sparse_merge, set_sparse_rows, sparse_merge_call, sparse_product_call
 
-attach()
 
 ctypedef int (*take_fn)(sparse_call*, int64_t*) noexcept nogil
 ctypedef int (*merge_fn)(sparse_merge_call*) noexcept nogil

@@ -1,5 +1,4 @@
 # Sparse matrices in compressed rows: checks, types and results for all devices.
-from tensorrt_lite._C.ops.sparse import cpu as _cpu_steps
 from tensorrt_lite._C.steps.sparse cimport SPARSE_LARGEST, SPARSE_MM, SPARSE_SAMPLED, SPARSE_SMALLEST, run_sparse_count, run_sparse_dtype, run_sparse_fill, run_sparse_merge, run_sparse_rows, sparse_call, sparse_merge_call, sparse_product_call
 
 
