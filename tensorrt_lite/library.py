@@ -570,12 +570,12 @@ def _replace_row_kernel(row: Any, key: str, function: Callable[..., Any] | None)
 
     def kernel(*arguments: Any) -> Any:
         out = arguments[count] if len(arguments) > count else None
-        args, kwargs = row.split(arguments[:count])
+        args, kwargs = _python_key.split_arguments_of_row(row, arguments[:count])
         result = function(*args, **kwargs)  # type: ignore[misc]
         return result if out is None or result is out else out.copy_(result)
 
-    count = len(row.argument_names)
-    _dispatch.register_row_kernel(row.schema.partition("(")[0].partition(".")[0], _ROW_KEYS[key], None if function is None else kernel)
+    count = len(_python_key.row_arguments(row.row_name))
+    _dispatch.register_row_kernel(row.row_name, _ROW_KEYS[key], None if function is None else kernel)
 
 
 class Library:

@@ -621,6 +621,12 @@ def _schema_of(operator):
     return _aten.schema_of(operator)
 
 
+def _forms_of(name, which, schema):
+    import tensorrt_lite._declared.overloads as _overloads  # which modes alone ask for
+
+    return _overloads.names_of_row(name, which, schema) if isinstance(which, int) else _overloads.ways_of(name, which)
+
+
 def _run_without_dispatch(cls, func, types, args=(), kwargs=None):
     """The __torch_dispatch__ that stands for none: runs the operator below the key Python."""
     return _python_key.run_below(func, args, kwargs or {})
@@ -743,7 +749,7 @@ def _attach() -> None:
     _C._disabled_torch_function_impl = _run_without_overrides
     _C._disabled_torch_dispatch_impl = _run_without_dispatch
     _python_key._set_disabled_dispatch(_run_without_dispatch)
-    _python_key.set_packet_functions(_packet_of, _schema_of)
+    _python_key.set_packet_functions(_packet_of, _schema_of, _forms_of)
     Tensor.__torch_dispatch__ = classmethod(_run_without_dispatch)
     _register_types(Tensor, Parameter, Size)
     _symbols.install(Tensor, Parameter)

@@ -153,7 +153,7 @@ def test_composed_rows_are_operators() -> None:
     assert (op.name(), str(op), repr(op)) == ("aten::chunk", "aten.chunk.default", "<OpOverload(op='aten.chunk', overload='default')>")
     assert pickle.loads(pickle.dumps(op)).overload == "default" and op.overloadpacket is trt.ops.aten.chunk
     assert trt.ops.aten.to.overloads()[:3] == ["device", "dtype", "other"] and trt.ops.aten.max.other(x, x).tolist() == x.tolist()
-    assert set(trt.ops.aten.sum.overloads()) == {"default", "dim_IntList", "out"} and trt.ops.aten.sum.dim_IntList(x, [0]).item() == 15
+    assert set(trt.ops.aten.sum.overloads()) == {"default", "dim_IntList", "out", "IntList_out"} and trt.ops.aten.sum.dim_IntList(x, [0]).item() == 15
     with pytest.raises(AttributeError):
         trt.ops.aten.chunk.other
 

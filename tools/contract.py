@@ -89,7 +89,7 @@ def name_lists() -> list[str]:
 def other_schemas() -> list[str]:
     """Overloads that PyTorch has, too, whose schema is another text than PyTorch's, but for the listed ones."""
     from tensorrt_lite._declared import aten as _aten
-    from tensorrt_lite import _declarations as declarations
+    from tensorrt_lite._declared import declarations
 
     found = []
     for name in sorted({n for row in declarations.names() if "." not in row for n in (row, row + "_")} & aten_schemas.names()):

@@ -40,6 +40,7 @@ cdef trt_thread_state* replace_state(const trt_thread_state* given) noexcept:
     cdef trt_thread_state* own = tls()
     cdef trt_thread_state before = own[0]
     own[0] = given[0]
+    own.called_overloads = before.called_overloads
     own.dispatch_modes = before.dispatch_modes
     own.dying = before.dying
     own.draining = before.draining

@@ -16,6 +16,7 @@ cdef extern from "thread_state.h":
         int composed
         int key
         int step_device
+        PyObject* called_overloads
         PyObject* dispatch_modes
         const int* cancelled
         PyObject* dying

@@ -22,17 +22,112 @@ cdef uint64_t ABOVE_PYTHON = ((<uint64_t>1 << NUM_KEYS) - 1) & ~((<uint64_t>K_PY
 
 # ---- operators as objects ------------------------------------------------------------------------------------------
 
-cdef class Operator:
-    """One form of an operator: ``ops.aten.add.Tensor``, ``ops.aten.add_.Tensor``, ``ops.aten.add.out``.
+cdef enum:
+    TAKE_SAME = 0                  # the other side's argument as it is
+    TAKE_CONSTANT                  # a constant
+    TAKE_ONE                       # of a list the element, of an element the list
+    TAKE_NONE_OR_EMPTY             # None of an empty list, and the other way round
+    NEED_EQUAL = 0                 # the row's argument is a constant
+    NEED_NUMBER                    # a Python number
+    NEED_TENSOR                    # no Python number
+    NEED_ONE                       # a list of one element
+    NEED_ONE_OR_NONE
+    NEED_ANY                       # not None
+    NEED_LENGTH                    # a list of this length
+    NEED_DIMENSIONS                # a tensor of so many dimensions
 
-    A call takes the schema's arguments and dispatches. Modes and ``__torch_dispatch__`` receive these objects; there is one per form in a process.
+
+cdef class Way:
+    """How an overload is a call of a row. Without `take` and `give` the arguments of both are the same.
+
+    take: by argument of the row, give: by argument of the overload (where from, TAKE_..., constant). needs: what the row's arguments must be for
+    the overload to stand for them, (argument, NEED_..., constant); fixed: what the overload's must be for the row to compute it.
+    """
+    cdef trt_operator* op
+    cdef readonly Operator func
+    cdef readonly tuple take, give, needs, fixed
+
+    cdef bint fits(self, tuple given) except -1:
+        cdef Py_ssize_t i
+        cdef int kind
+        for i, kind, constant in self.needs:
+            x = given[i]
+            if kind == NEED_NUMBER:
+                if x is None or isinstance(x, TensorBase):
+                    return False
+            elif kind == NEED_TENSOR:
+                if x is not None and not isinstance(x, TensorBase):
+                    return False
+            elif kind == NEED_EQUAL:
+                if not is_equal(x, constant):
+                    return False
+            elif kind == NEED_ANY:
+                if x is None:
+                    return False
+            elif kind == NEED_LENGTH:
+                if len(x) != constant:
+                    return False
+            elif kind == NEED_DIMENSIONS:
+                if (<TensorBase?>x).ndim != constant:
+                    return False
+            elif x is None:
+                if kind == NEED_ONE:
+                    return False
+            elif isinstance(x, (list, tuple)) and len(x) != 1:
+                return False
+        return True
+
+    cdef bint computes(self, tuple given) except -1:
+        cdef Py_ssize_t i
+        for i, constant in self.fixed:
+            if not is_equal(given[i], constant):
+                return False
+        return True
+
+
+cdef bint is_equal(object x, object constant) except -1:
+    if x is constant:
+        return True
+    if isinstance(x, (list, tuple)) and isinstance(constant, (list, tuple)):
+        return list(x) == list(constant)
+    if isinstance(constant, str):
+        return isinstance(x, str) and x == constant
+    if isinstance(constant, bool) or isinstance(x, bool):
+        return type(x) is type(constant) and x == constant
+    return isinstance(x, (int, float, complex)) and isinstance(constant, (int, float, complex)) and x == constant
+
+
+cdef tuple rearranged(tuple plan, tuple given):
+    """The arguments on one side of a way, from those on the other."""
+    cdef Py_ssize_t i
+    cdef int kind
+    cdef list made = []
+    for i, kind, constant in plan:
+        if kind == TAKE_CONSTANT:
+            made.append(constant)
+        else:
+            x = given[i]
+            if kind == TAKE_NONE_OR_EMPTY:
+                x = [] if x is None else x if len(x) else None
+            elif kind == TAKE_ONE and x is not None:
+                x = x[0] if isinstance(x, (list, tuple)) else [x]
+            made.append(x)
+    return tuple(made)
+
+
+cdef class Operator:
+    """An overload of an operator: ``ops.aten.add.Tensor``, ``ops.aten.add_.Tensor``, ``ops.aten.add.out``.
+
+    A call takes the schema's arguments and dispatches. Modes and ``__torch_dispatch__`` receive these objects; there is one per overload in a process.
     """
     cdef trt_operator* op
     cdef readonly int mode
-    cdef readonly str namespace, row_name, _name, overload
-    cdef readonly tuple argument_names, argument_types
+    cdef readonly str namespace, row_name, _name, overload, schema
+    cdef readonly tuple argument_names, argument_types, out_names
+    cdef readonly list ways
     cdef tuple defaults
     cdef int positional
+    cdef bint alone                # the only overload of its one row, with the same arguments
     cdef dict __dict__
     cdef object __weakref__
 
@@ -49,11 +144,6 @@ cdef class Operator:
         return bool(self.op.row.view)
 
     @property
-    def schema(self):
-        """The schema of the functional form, in PyTorch's notation."""
-        return self.op.row.schema.decode()
-
-    @property
     def _schema(self):
         """The schema with attributes: name, arguments, returns."""
         return _schema_of(self)
@@ -64,12 +154,20 @@ cdef class Operator:
         return _packet_of(self)
 
     @property
+    def _overloadpacket(self):
+        return _packet_of(self)
+
+    @property
     def _opname(self):
         return self._name
 
     @property
     def _overloadname(self):
         return self.overload
+
+    @property
+    def _qualified_op_name(self):
+        return f"{self.namespace}::{self._name}.{self.overload}"
 
     def name(self):
         """``aten::add.Tensor``; without a point for the default overload."""
@@ -82,7 +180,7 @@ cdef class Operator:
         return f"{self.namespace}.{self._name}.{self.overload}"
 
     def __reduce__(self):
-        return operator_object, (self.op.name.decode(), self.mode)
+        return overload_object, (self._name if self.namespace == "aten" else f"{self.namespace}_{self._name}", self.overload)
 
     def __deepcopy__(self, memo):
         return self
@@ -91,22 +189,57 @@ cdef class Operator:
         cdef tuple given
         cdef object out = None, result
         cdef int mode = NO_OUT
-        if self.op.row.written:
-            mode = self.mode
-            if mode == OUT:
-                out = kwargs.pop("out", None)
-                if out is None:
-                    raise TypeError(f"{self}: missing the argument 'out'")
-        elif self.mode == OUT:
-            raise TypeError(f"{self}: has no form that writes to out")
+        cdef Way way
+        cdef list calls
+        if self.mode == OUT:
+            out = self.given_results(kwargs)
         given = self.bind(args, kwargs)
         self.check_types(given)
-        if mode == INPLACE:
+        if self.mode == INPLACE:
             out = given[0]
+        if self.alone:
+            way = <Way>self.ways[0]
+        else:
+            way = self.way_for(given)
+            if way.take is not None:
+                given = rearranged(way.take, given)
+        if way.op.row.written:
+            mode = self.mode
         if mode == INPLACE or mode == OUT:
             check_target(self, given, out)
-        result = call_boxed(self.op, given, out, mode)
+        if self.alone:
+            result = call_boxed(way.op, given, out, mode)
+        else:
+            calls = called_overloads()
+            calls.append(way)                  # so that a mode gets this overload and no other one that the row's arguments fit
+            try:
+                result = call_boxed(way.op, given, out, mode)
+            finally:
+                calls.pop()
         return out if mode == INPLACE else result
+
+    cdef Way way_for(self, tuple given):
+        cdef Way way
+        for way in self.ways:
+            if way.computes(given) and (len(self.ways) == 1 or way.fits(given if way.take is None else rearranged(way.take, given))):
+                return way
+        for way in self.ways:
+            if way.computes(given):
+                return way                     # which refuses the arguments
+        way = <Way>self.ways[0]
+        said = [f"{self.argument_names[i]}={given[i]!r}" for i, constant in way.fixed if not is_equal(given[i], constant)]
+        raise NotImplementedError(f"{self}: {', '.join(said)} is not implemented")
+
+    cdef object given_results(self, dict kwargs):
+        """The results to write to: by the schema's names, or all as `out`."""
+        out = kwargs.pop("out", None)
+        if out is None and len(self.out_names) > 1:
+            out = tuple([kwargs.pop(name, None) for name in self.out_names])
+            if None in [None if x is None else 0 for x in out]:
+                out = None
+        if out is None:
+            raise TypeError(f"{self}: missing the argument '{self.out_names[0]}'")
+        return out
 
     cdef int check_types(self, tuple given) except -1:
         """What kernels rely on: tensors where the schema has tensors, numbers where it has numbers."""
@@ -116,7 +249,7 @@ cdef class Operator:
             kind = self.argument_types[i]
             x = given[i]
             if x is None:
-                if not kind.endswith("?") and self.defaults[i] is not None and (kind.startswith("Tensor") or self.op.row.kinds[i] != c'o'):
+                if not kind.endswith("?") and self.defaults[i] is not None and kind != "Any":
                     raise TypeError(f"{self}: argument '{self.argument_names[i]}' must be {kind}, not None")
             elif kind == "Tensor?[]" or kind == "Tensor[]":
                 if not isinstance(x, (list, tuple)) or kind == "Tensor?[]" and not isinstance(x, list):
@@ -158,13 +291,21 @@ cdef class Operator:
         return arguments[:n], kwargs
 
 
-cdef object _packet_of = None, _schema_of = None
+def split_arguments_of_row(Operator func, tuple arguments):
+    """A call of a row as (args, kwargs) of the overload."""
+    cdef Way way
+    for way in func.ways:
+        if way.func is func and way.op == func.op:
+            return func.split(arguments if way.give is None else rearranged(way.give, arguments))
 
 
-def set_packet_functions(packet_of, schema_of):
-    """packet_of(operator) and schema_of(operator) answer for operator objects."""
-    global _packet_of, _schema_of
-    _packet_of, _schema_of = packet_of, schema_of
+cdef object _packet_of = None, _schema_of = None, _forms_of = None
+
+
+def set_packet_functions(packet_of, schema_of, forms_of):
+    """packet_of(operator) and schema_of(operator) answer for operator objects; forms_of(row, mode), or of a name and an overload, has their schemas and ways."""
+    global _packet_of, _schema_of, _forms_of
+    _packet_of, _schema_of, _forms_of = packet_of, schema_of, forms_of
 
 
 cdef object _write_check = None
@@ -188,6 +329,11 @@ cdef int check_target(Operator func, tuple given, object out) except -1:
     return 0
 
 
+# The ways of calls of overload objects in this thread that have not come to a mode yet.
+cdef list called_overloads():
+    return list_of_thread(&tls().called_overloads)
+
+
 cdef list list_of_thread(PyObject** place):
     """The list in a field of the thread's state, made when it is first asked for; it stays for as long as the process."""
     if place[0] == NULL:
@@ -197,36 +343,118 @@ cdef list list_of_thread(PyObject** place):
     return <list>place[0]
 
 
-cdef dict _objects = {}            # (row's name, write mode): Operator
+cdef dict _objects = {}            # (name with the namespace of trtl in front, overload): Operator
+cdef dict _ways = {}               # 4 * a row's place in the table + write mode: its ways
 
 
 cdef bint is_default(object value, object default) except -1:
-    if default is REQUIRED or type(value) is not type(default):
+    if value is default:
+        return True
+    if default is REQUIRED:
         return False
-    return value is default or isinstance(value, (bool, int, float, str)) and value == default
+    if type(value) is list:
+        if isinstance(default, tuple):
+            return value == list(default)
+        return isinstance(default, int) and len(value) > 1 and value == [default] * len(value)      # `int[2] stride=1`
+    return type(value) is type(default) and isinstance(value, (bool, int, float, str)) and value == default
 
 
 def operator_object(str name, int mode=FRESH):
-    """The operator of a row in one of its forms (0: returns fresh results, 1: writes to out, 2: in place), or None where no row has the name."""
-    cdef Operator o = _objects.get((name, mode))
+    """An overload of a row in one of its forms (0: returns fresh results, 1: writes to out, 2: in place): the one with the most of the row's arguments.
+    None where no row has the name."""
+    cdef trt_operator* op = operator_named(name)
+    if op == NULL or op.row == NULL or mode != FRESH and not op.row.written:
+        return None
+    cdef list ways = ways_of(op, mode)
+    return (<Way>ways[-1] if ways else own_way(op, mode)).func
+
+
+def functional_form(Operator func):
+    """The overload with fresh results that takes the same arguments, None where there is none."""
+    cdef Way way, found = None
+    for way in ways_of(func.op, FRESH):
+        if way.func.argument_names == func.argument_names:
+            return way.func
+        found = way
+    return None if found is None else found.func
+
+
+def row_schema(str name):
+    """The schema of a row's kernel, None where no row has the name."""
+    cdef trt_operator* op = operator_named(name)
+    return None if op == NULL or op.row == NULL else op.row.schema.decode()
+
+
+def row_arguments(str name):
+    """The names of a row's arguments."""
+    return schema_of(operator_named(name).row.schema).names
+
+
+cdef list ways_of(trt_operator* op, int mode):
+    """The overloads that stand for calls of a row, those with the fewest arguments first."""
+    cdef Py_ssize_t key = 4 * (op - OPS) + mode
+    cdef list found = _ways.get(key)
+    cdef Way way
+    if found is not None:
+        return found
+    found = []
+    for name, overload in _forms_of(op.name.decode(), mode, op.row.schema.decode()):
+        for way in overload_object(name, overload).ways:
+            if way.op == op:
+                found.append(way)
+    return _ways.setdefault(key, found)
+
+
+def overload_object(str name, str overload):
+    """The overload of this name; None where no row has it."""
+    cdef Operator o = _objects.get((name, overload))
     cdef Schema schema
+    cdef Way way
     cdef trt_operator* op
     if o is not None:
         return o
-    op = operator_named(name)
-    if op == NULL or op.row == NULL or mode != FRESH and not op.row.written:
-        return None
     o = Operator.__new__(Operator)
-    o.op = op
-    o.mode = mode
-    schema = schema_of(op.row.schema)
-    o.row_name = name + ("_" if mode == INPLACE and not name.endswith("_") else "")
-    o.namespace = "trtl" if name.startswith("trtl_") else "aten"
-    o._name = o.row_name.removeprefix("trtl_")
-    o.overload = ("out" if schema.overload in ("default", "Tensor") else schema.overload + "_out") if mode == OUT else schema.overload
-    o.argument_names, o.defaults, o.positional = schema.names, schema.defaults, schema.positional
-    o.argument_types = tuple([kind.partition("(")[0] for kind in schema.types])        # without marks of what is written
-    return _objects.setdefault((name, mode), o)
+    o.ways = []
+    for row, mode, text, outs, take, give, needs, fixed in _forms_of(name, overload, None):
+        op = operator_named(row)
+        if op == NULL or op.row == NULL or mode != FRESH and not op.row.written:
+            continue
+        if not o.ways:
+            schema = schema_of(text.encode())
+            o.op, o.mode, o.row_name, o.schema, o.out_names = op, mode, row, text, outs
+            o.namespace = "trtl" if name.startswith("trtl_") else "aten"
+            o._name, o.overload = name.removeprefix("trtl_"), overload
+            n = len(schema.names) - len(outs)
+            o.argument_names, o.defaults, o.positional = schema.names[:n], schema.defaults[:n], min(schema.positional, n)
+            o.argument_types = tuple([kind_of(kind) for kind in schema.types[:n]])
+        way = Way.__new__(Way)
+        way.op, way.func, way.take, way.give, way.needs, way.fixed = op, o, take, give, needs, fixed
+        o.ways.append(way)
+    if not o.ways:
+        return None
+    way = <Way>o.ways[0]
+    o.alone = len(o.ways) == 1 and way.take is None and not way.needs and (
+        name.startswith("trtl_") or len(_forms_of(way.op.name.decode(), o.mode, way.op.row.schema.decode())) == 1)
+    return _objects.setdefault((name, overload), o)
+
+
+cdef Way own_way(trt_operator* op, int mode):
+    """A row under its own name, for calls that no overload of PyTorch's stands for: `trtl.prod.default` of several dimensions."""
+    cdef str row = op.name.decode()
+    cdef Operator o = overload_object("trtl_" + row, ("default", "out", "inplace")[mode])
+    return <Way>o.ways[0]
+
+
+cdef str kind_of(str kind):
+    """`Tensor[]` of `Tensor(a!)[]`, `int[]?` of `SymInt[2]?`: without marks and sizes."""
+    cdef int depth = 0
+    cdef str made = ""
+    for c in kind.replace("SymInt", "int"):
+        depth += c == "("
+        if not depth and not c.isdigit():
+            made += c
+        depth -= c == ")"
+    return made
 
 
 # ---- the key's kernel ----------------------------------------------------------------------------------------------
@@ -312,15 +540,21 @@ cdef object run_in_python(trt_operator* op, const trt_value* v, PyObject* out, i
     """The boxed kernel under the key."""
     if op.mask & K_DECOMPOSE:
         return run_decomposed(op, v, out, mode)        # called in __torch_dispatch__, where the key above Autograd is excluded
-    cdef tuple arguments = box_arguments(op, v, True)
-    cdef Operator func = operator_object(op.name.decode(), FRESH if mode == NO_OUT else mode)
+    cdef tuple arguments = box_arguments(op, v, True), given = arguments
+    cdef Way way = way_taken(op, FRESH if mode == NO_OUT else mode, arguments)
+    cdef Operator func = way.func
     cdef list types = []
     cdef object target = <object>out if out != NULL else None, result
-    args, kwargs = func.split(arguments)
+    if way.give is not None:
+        given = rearranged(way.give, arguments)
+    args, kwargs = func.split(given)
     if mode == INPLACE and not args:
-        args = arguments[:1]
+        args = given[:1]
     if mode == OUT:
-        kwargs["out"] = target
+        if len(func.out_names) > 1 and isinstance(target, (tuple, list)):
+            kwargs.update(zip(func.out_names, target))
+        else:
+            kwargs["out"] = target
     collect_types(arguments, types)
     collect_types(target, types)
     result = ask(func, types, args, kwargs)
@@ -334,6 +568,24 @@ cdef object run_in_python(trt_operator* op, const trt_value* v, PyObject* out, i
         parts = tuple([apart(x, arguments) for x in result])
         return type(result)(parts) if type(result) in result_classes else parts
     return apart(result, arguments)
+
+
+cdef Way way_taken(trt_operator* op, int mode, tuple arguments):
+    """The overload that stands for a call of a row: the one that was called, or the first that fits."""
+    cdef list ways, calls
+    cdef Way way
+    if tls().called_overloads != NULL:
+        calls = called_overloads()
+        if calls and calls[-1] is not None and (<Way>calls[-1]).op == op and (<Way>calls[-1]).func.mode == mode:
+            way = <Way>calls[-1]
+            calls[-1] = None
+            if way.fits(arguments) or not way.needs:
+                return way
+    ways = ways_of(op, mode)
+    for way in ways:
+        if way.fits(arguments):
+            return way
+    return own_way(op, mode)
 
 
 cdef object apart(object result, tuple arguments):

@@ -41,7 +41,8 @@ cdef class Schema:
             kind, _, name = declared.strip().rpartition(" ")
             names.append(sys.intern(name))
             types.append(kind)
-            defaults.append(parse_default(default) if equals else REQUIRED)
+            value = parse_default(default) if equals else REQUIRED
+            defaults.append(MEMORY_FORMATS.get(value, value) if kind.startswith("MemoryFormat") else value)
         if self.positional < 0:
             self.positional = <int>len(names)
         self.names, self.types, self.defaults = tuple(names), tuple(types), tuple(defaults)
@@ -68,6 +69,9 @@ cdef list split_arguments(str text):
 
 cdef dict CONSTANTS = {"None": None, "True": True, "False": False, "inf": float("inf"), "nan": float("nan"),
                        "torch.contiguous_format": contiguous_format, "torch.preserve_format": preserve_format}
+
+
+cdef dict MEMORY_FORMATS = {0: contiguous_format, 1: preserve_format}         # PyTorch's numbers, as its schemas have them
 
 
 cdef object parse_default(str text):

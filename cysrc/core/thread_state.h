@@ -20,6 +20,7 @@ typedef struct {
   int composed;                    /* a backward function runs whose tensors no kernel may read: formulas are made of operators */
   int key;                         /* the dispatch key whose kernel was looked up last */
   int step_device;                 /* the custom device whose step was looked up last */
+  PyObject* called_overloads;      /* overload objects whose calls have not come to a mode yet, a list; NULL: there were none yet */
   PyObject* dispatch_modes;        /* the stack of TorchDispatchModes, a list; NULL: there were none yet */
   PyObject* dying;                 /* Nodes whose last reference goes while others are freed, a list; NULL: there were none yet */
   int draining;                    /* that is going on */

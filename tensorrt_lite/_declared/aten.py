@@ -1,7 +1,7 @@
 """`trt.ops.aten`: the library's own operators as objects, by PyTorch's names; `trt.ops.trtl`: those that PyTorch lacks (rows `trtl_NAME`).
 
-A row is one operator where PyTorch has several overloads (`sum` with and without `dim`), so every overload's name of a packet gives the same
-object, but for forms that write: `add.out` and the packet `add_`. Composed rows have objects, too; modes below Autograd see what they are made of.
+There is one object per overload, `sum.default` and `sum.dim_IntList`, with its own schema; a packet has all overloads of a name. Composed rows
+and factories have objects, too; modes below Autograd see what composed operators are made of.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from tensorrt_lite import _root as tensorrt_lite
 from tensorrt_lite import _ops
+from tensorrt_lite import _root as tensorrt_lite
+from tensorrt_lite._declared import overloads as _overloads
 from tensorrt_lite._C import FACTORIES
 from tensorrt_lite._C.core import python_key
 
@@ -20,23 +21,29 @@ if TYPE_CHECKING:
     from tensorrt_lite._declared.declarations import Declaration
 
 Operator = python_key.Operator
-_FRESH, _OUT, _INPLACE = 0, 1, 2
 
 
 class ComposedOperator:
-    """A composed row as an object, `ops.aten.chunk.default`: a call is the public function's."""
+    """A composed row's overload as an object, `ops.aten.chunk.default`: a call is the public function's."""
 
     namespace = "aten"
 
-    def __init__(self, row: Declaration, overload: str, function: Callable[..., Any]) -> None:
-        self.declaration, self.overload, self.function = row, overload, function
-        self._name = row.name
+    def __init__(self, row: Declaration, overload: str, schema: str, function: Callable[..., Any]) -> None:
+        self.declaration, self.overload, self.schema, self.function = row, overload, schema, function
+        self._name = self._opname = row.name
+        self._overloadname = overload
         self.__name__ = f"{row.name}.{overload}"
 
     @property
     def overloadpacket(self) -> OperatorPacket | None:
         """``ops.aten.chunk``"""
         return packet_of(self)
+
+    _overloadpacket = overloadpacket
+
+    @property
+    def _schema(self) -> Any:
+        return schema_of(self)
 
     def name(self) -> str:
         """``aten::chunk``"""
@@ -61,93 +68,127 @@ class ComposedOperator:
 
 
 class OperatorPacket:
-    """All forms of one name: `ops.aten.add`. A call is the public function's."""
+    """All overloads of one name: `ops.aten.add`. A call is the public function's where there is one, else that of the overload that takes the arguments."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, namespace: str = "aten") -> None:
         self.__name__ = name
-        self._row = name
-        self._mode = _FRESH
-        if python_key.operator_object(name) is None and name.endswith("_"):
-            self._row, self._mode = name[:-1], _INPLACE
+        self.namespace = namespace
+        self._qualified_op_name = f"{namespace}::{name}"
+        self._key = name if namespace == "aten" else f"{namespace}_{name}"
+        self._forms: dict[str, Any] = {}
 
     def _form(self, overload: str) -> Any:
+        if overload not in self._forms:
+            found = self._made(overload)
+            if found is None:
+                return None
+            self._forms.setdefault(overload, found)
+        return self._forms[overload]
+
+    def _made(self, overload: str) -> Any:
+        found = python_key.overload_object(self._key, overload)
+        if found is not None or self.namespace != "aten":
+            return found
         row = composed_row(self.__name__)
         if row is not None and row.kind == "composed":
-            return ComposedOperator(row, overload, row.function) if overload in overloads_of(row) else None
-        if self.__name__ in FACTORIES:
+            text = composed_schemas(row).get(overload)
+            return None if text is None else ComposedOperator(row, overload, text, row.function)
+        if self.__name__ in FACTORIES and overload in (*factory_overloads(self.__name__), "default"):
 
             function = getattr(tensorrt_lite, self.__name__, None) or getattr(tensorrt_lite.Tensor, self.__name__, None)
             return None if function is None else python_key.factory_object(function)
-        written = overload == "out" or overload.endswith("_out")
-        return python_key.operator_object(self._row, _OUT if written and self._mode == _FRESH else self._mode)
+        return None
 
     def overloads(self) -> list[str]:
-        """PyTorch's names of the forms, with `out` where results may be given."""
-        row = composed_row(self.__name__)
-        if row is not None and row.kind == "composed":
-            return overloads_of(row)
-        declared = declared_row(self._row)
-        if declared is not None and declared.overloads:
-            return [name for name in overloads_of(declared) if name != "out" or self._mode == _FRESH]
-        forms = (self._form("default"), self._form("out"))
-        return [form.overload for form in dict.fromkeys(forms) if form is not None]
+        """PyTorch's names of the overloads."""
+        found = dict.fromkeys(_overloads.index().get(self._key, ()))
+        row = composed_row(self.__name__) if self.namespace == "aten" else None
+        if row is not None:
+            found |= dict.fromkeys(composed_schemas(row) if row.kind == "composed" else ["default"])
+        return list(found)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         form = self._form(name)
         if form is None:
-            raise AttributeError(f"The underlying op of '{self}' has no overload name '{name}'")
+            raise AttributeError(f"The underlying op of '{self.namespace}.{self.__name__}' has no overload name '{name}'")
         setattr(self, name, form)
         return form
 
+    def __dir__(self) -> list[str]:
+        return [*object.__dir__(self), *self.overloads()]
+
+    def __iter__(self) -> Any:
+        return iter(self.overloads())
+
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         row = composed_row(self.__name__)
-        function = _ops.FUNCTIONS.get(self.__name__) if row is None else row.function
-        return (self._form("out" if "out" in kwargs else "default") if function is None else function)(*args, **kwargs)
+        function = None if self.namespace != "aten" else _ops.FUNCTIONS.get(self.__name__) if row is None else row.function
+        if function is not None:
+            return function(*args, **kwargs)
+        errors = []
+        for overload in self.overloads():
+            form = self._form(overload)
+            if fits(form, args, kwargs):
+                return form(*args, **kwargs)
+            errors.append(f"  {form._schema}")
+        raise RuntimeError(f"{self._qualified_op_name}: no overload takes these arguments:\n" + "\n".join(errors))
 
     def __repr__(self) -> str:
-        return f"<OpOverloadPacket(op='{self}')>"
+        return f"<OpOverloadPacket(op='{self.namespace}.{self.__name__}')>"
 
     def __str__(self) -> str:
-        return f"trtl.{self.__name__[5:]}" if self.__name__.startswith("trtl_") else f"aten.{self.__name__}"
+        return f"{self.namespace}.{self.__name__}"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return packet, (self.__name__,)
+        return packet, (self.__name__, self.namespace)
+
+
+def fits(form: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a call's arguments are of the types in the schema."""
+    try:
+        form._schema.bind(args, dict(kwargs))
+    except RuntimeError:
+        return False
+    return True
 
 
 def composed_row(name: str) -> Declaration | None:
     """The row of an operator without a kernel of its own, None of others."""
     import tensorrt_lite._declared.declarations as _declarations
 
-    found = _declarations.find(name) if python_key.operator_object(name) is None else None
+    found = _declarations.find(name) if python_key.row_schema(name) is None else None
     return found[0] if found is not None and found[0].name == name and found[0].kind in ("composed", "factory") else None
 
 
-def declared_row(name: str) -> Declaration | None:
-    """The row of this name."""
-    import tensorrt_lite._declared.declarations as _declarations
-
-    return _declarations.of(name) if name in _declarations.names() else None
-
-
-def overloads_of(row: Declaration) -> list[str]:
-    """PyTorch's names of a row's overloads."""
-    names = [schema.partition("(")[0].partition(".")[2] or "default" for schema in row.overloads or (row.schema,)]
-    return [*names, "out"] if "out" in row.variants else names
+def composed_schemas(row: Declaration) -> dict[str, str]:
+    """{overload: schema} of a composed row."""
+    texts = list(row.overloads or (row.schema,))
+    if "out" in row.variants and not any("!)" in text for text in texts):
+        texts += [_overloads.out_text(text) for text in texts]
+    return {_overloads.full_name(text)[1]: text for text in texts}
 
 
-_packets: dict[str, OperatorPacket] = {}
+def factory_overloads(name: str) -> list[str]:
+    """PyTorch's names of a factory's overloads, which are one object."""
+    row = composed_row(name)
+    return [] if row is None else [_overloads.full_name(text)[1] for text in row.overloads or (row.schema,)]
 
 
-def packet(name: str) -> OperatorPacket | None:
+_packets: dict[tuple[str, str], OperatorPacket] = {}
+
+
+def packet(name: str, namespace: str = "aten") -> OperatorPacket | None:
     """The packet of a name, None where neither a row nor a public function has it."""
-    found = _packets.get(name)
+    if name.startswith("trtl_"):
+        name, namespace = name.removeprefix("trtl_"), "trtl"
+    found = _packets.get((name, namespace))
     if found is None:
-        made = OperatorPacket(name)
-        if python_key.operator_object(made._row) is None and name not in _ops.FUNCTIONS and name not in FACTORIES and composed_row(name) is None:
+        made = OperatorPacket(name, namespace)
+        if made._key not in _overloads.index() and (namespace != "aten" or name not in _ops.FUNCTIONS and name not in FACTORIES and composed_row(name) is None):
             return None
-        found = _packets.setdefault(name, made)
+        found = _packets.setdefault((name, namespace), made)
     return found
 
 
@@ -156,17 +197,16 @@ def schema_of(operator: Any) -> Any:
     import tensorrt_lite._declared.declarations as _declarations
     import tensorrt_lite._declared.schema as _schema
 
-    if isinstance(operator, Operator):
-        text = operator.schema.removeprefix("trtl_")
-    else:
+    text = getattr(operator, "schema", None) if isinstance(operator, (Operator, ComposedOperator)) else None
+    if text is None:
         found = _declarations.find(operator._name)
         if found is None:
             raise AttributeError(f"{operator} has no schema")
-        text = found[0].schema
-    text = re.sub(r"Tensor\?(\(\w+!?\))", r"Tensor\1?", text)  # rows write the ? first
-    return _schema.parse(f"{operator.namespace}::{text}")
+        text = (found[0].overloads or (found[0].schema,))[0]
+    text = re.sub(r"Tensor\?(\(\w+!?\))", r"Tensor\1?", text)  # rows may write the ? first
+    return _schema.parse(f"{operator.namespace}::{text.removeprefix('trtl_')}")
 
 
 def packet_of(operator: Any) -> OperatorPacket | None:
     """The packet that an operator object belongs to."""
-    return packet(operator.row_name if isinstance(operator, Operator) else operator._name)
+    return packet(operator._name, operator.namespace)

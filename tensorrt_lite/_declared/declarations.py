@@ -25,7 +25,8 @@ class Declaration:
     several; variants; aliases: other public names; doc: the docstring of the function, None where the body has it; view: whether results
     share memory. Of pointwise rows dtypes; expressions: {"": Python's syntax over the arguments, or "integer", "complex", "bool" for those
     dtypes}; promote. derivatives: {argument: formula}; forward: how tangents pass; autocast; samples: what the tests draw; symbol: `add`
-    of `+`; batch: how vmap runs it on a batch; shape, dtype, require, let: sizes and dtypes of the results (tools/codegen/shapes.py). by_name, opaque, spellings, starred: how calls are written and handed to overrides; manual: the entry is written by hand.
+    of `+`; batch: how vmap runs it on a batch; shape, dtype, require, let: sizes and dtypes of the results (tools/codegen/shapes.py). by_name, opaque, spellings, starred: how calls are written and handed to
+    overrides; forms: by overload what its arguments are of the row's, where names don't tell; wraps: Tensor overloads take Python numbers; manual: the entry is written by hand.
     """
 
     name: str
@@ -36,7 +37,7 @@ class Declaration:
     variants: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     doc: str | None = None
-    view = manual = by_name = opaque = False
+    view = manual = by_name = opaque = wraps = False
     starred: str | None = None
     dtypes: tuple[str, ...] = ()
     promote: str = "same"
@@ -51,6 +52,7 @@ class Declaration:
         self.derivatives: dict[str, str] = {}
         self.forward: str | dict[str, str] = {}
         self.spellings: dict[str, str] = {}
+        self.forms: dict[str, dict[str, Any]] = {}
         self.__dict__.update({key: tuple(value) if isinstance(value, list) else value for key, value in what.items()})
 
     def __repr__(self) -> str:

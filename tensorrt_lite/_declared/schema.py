@@ -14,7 +14,7 @@ from typing import Any
 from tensorrt_lite import _root as trt
 
 MISSING = inspect.Parameter.empty
-_TYPES_OF_ROWS = ("Any", "Generator", "Storage")  # of the library's own operators alone
+_TYPES_OF_ROWS = ("Any", "Generator", "Storage", "Stream", "Dimname")  # of the library's own operators alone
 _BASE_TYPES = ("Tensor", "int", "SymInt", "float", "bool", "str", "Scalar", "ScalarType", "Device", "Layout", "MemoryFormat")
 # name, then (a) or (a!) for aliased and written tensors, then any of ? [] [n] after each other
 _TYPE = re.compile(r"(?P<base>\w+)(?:\((?P<alias>\w+)(?P<written>!?)(?:\s*->\s*[\w|*]+)?\))?(?P<suffix>(?:\?|\[\d*\])*)")
@@ -92,8 +92,8 @@ class Argument:
 class Schema:
     """An operator's name, arguments and returns. `str(schema)` and `repr(schema)` are its text."""
 
-    def __init__(self, name: str, arguments: list[Argument], returns: list[Type]) -> None:
-        self.name, self.arguments, self.returns = name, arguments, returns
+    def __init__(self, name: str, arguments: list[Argument], returns: list[Type], text: str | None = None) -> None:
+        self.name, self.arguments, self.returns, self._text = name, arguments, returns, text
         self.positional = [a for a in arguments if not a.kwarg_only]
         self.by_name = {a.name: i for i, a in enumerate(arguments)}
         if len(self.by_name) != len(arguments):
@@ -114,6 +114,8 @@ class Schema:
         return str(self)
 
     def __str__(self) -> str:
+        if self._text is not None:
+            return self._text
         parts: list[str] = []
         for a in self.arguments:
             if a.kwarg_only and "*" not in parts:
@@ -170,8 +172,8 @@ def parse(text: str) -> Schema:
         arguments.append(_argument(part, only_keywords, text))
     returns = match["returns"]
     inside = returns[1:-1] if returns.startswith("(") and returns.endswith(")") else None
-    types_ = [_type(part.split()[0], text) for part in split(inside)] if inside is not None else [_type(returns.split()[0], text)]
-    return Schema(match["name"], arguments, types_)
+    types_ = [_type(part.split()[0], text) for part in split(inside) if part] if inside is not None else [_type(returns.split()[0], text)]
+    return Schema(match["name"], arguments, types_, text if match["name"].startswith(("aten::", "trtl::")) else None)
 
 
 def split(text: str) -> list[str]:
@@ -191,7 +193,7 @@ def split(text: str) -> list[str]:
 
 def _type(text: str, schema: str) -> Type:
     match = _TYPE.fullmatch(text)
-    if match is None or match["base"] not in _BASE_TYPES and not (schema.startswith("aten::") and match["base"] in _TYPES_OF_ROWS):
+    if match is None or match["base"] not in _BASE_TYPES and not (schema.startswith(("aten::", "trtl::")) and match["base"] in _TYPES_OF_ROWS):
         raise RuntimeError(f"unknown type specifier {text!r} in {schema!r}. Valid types: {', '.join(_BASE_TYPES)}, with ? for optional and [] for lists")
     suffixes = tuple("?" if s == "?" else "[]" for s in re.findall(r"\?|\[\d*\]", match["suffix"]))
     return Type(match["base"], suffixes, match["alias"], match["written"] == "!")
@@ -208,7 +210,7 @@ def _value(text: str, schema: str) -> Any:
     import ast
 
     try:
-        value = ast.literal_eval(text)
+        value = text if text.startswith("torch.") else ast.literal_eval(text)
     except (ValueError, SyntaxError):
         raise RuntimeError(f"the default {text!r} in {schema!r} is no literal") from None
     return list(value) if isinstance(value, tuple) else value

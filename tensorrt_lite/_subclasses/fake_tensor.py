@@ -176,7 +176,7 @@ class FakeTensorMode(TorchDispatchMode):
         if written == 2:
             return self._same_geometry(func, args[0])
         if written == 1:
-            return kwargs["out"]
+            return kwargs["out"] if "out" in kwargs else tuple(kwargs[name] for name in func.out_names)
         return _mapped(result, lambda t: FakeTensor(self, t, device))
 
     def _make(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -112,7 +112,7 @@ class Call:
 @cache
 def names_of(operator: str) -> tuple[str, ...]:
     """The names of a row's arguments."""
-    return python_key.operator_object(operator).argument_names
+    return python_key.row_arguments(operator)
 
 
 @cache

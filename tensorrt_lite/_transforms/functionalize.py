@@ -64,6 +64,8 @@ class _Step:
         """The parent with its part replaced."""
         name, args = self.name, self.args
         aten = _library.ops.aten
+        if name == "view" and args and isinstance(args[0], trt.dtype):
+            return value.contiguous().view(parent.dtype)
         if name in _RESHAPING:
             return self._like(value, "view", "view_copy", tuple(parent.shape))
         if name == "t":
@@ -74,16 +76,14 @@ class _Step:
             dims = [d % parent.dim() for d in args[0]]
             return self._like(value, "permute", "permute_copy", [dims.index(d) for d in range(len(dims))])
         if name in ("select", "slice"):
-            dim, begin, end, stride = (*args, args[1] + 1, 1) if name == "select" else args
-            begin %= max(parent.shape[dim], 1)
+            dim, begin, end, stride = (*args, args[1] + 1, 1) if name == "select" else (*args, *(0, None, None, 1)[len(args) :])
+            begin = (begin or 0) % max(parent.shape[dim], 1)
             places = trt.arange(parent.shape[dim], device=parent.device)[begin : begin + 1 if name == "select" else end : stride]
             return parent.index_copy(dim, places, value.unsqueeze(dim) if name == "select" else value)
         if name == "view_as_real":
             return aten.view_as_complex(value.contiguous())
         if name == "view_as_complex":
             return aten.view_as_real(value)
-        if name == "view_dtype":
-            return value.contiguous().view(parent.dtype)
         if name in ("real", "imag"):
             return trt.complex(value, parent.imag) if name == "real" else trt.complex(parent.real, value)
         if value.numel() > parent.numel() or name == "expand" and value.numel() != parent.numel():
@@ -253,8 +253,8 @@ class _Functionalize(TorchDispatchMode):
     @staticmethod
     def _written(func: Any, args: Any, kwargs: Any) -> list[Any]:
         """The tensors that the call writes to."""
-        if "out" in kwargs and kwargs["out"] is not None:
-            return [x for x in tree_flatten(kwargs["out"])[0] if isinstance(x, trt.Tensor)]
+        if getattr(func, "mode", None) == 1:
+            return [x for x in tree_flatten(_results_given(func, kwargs))[0] if isinstance(x, trt.Tensor)]
         if _name(func).endswith("_") and not _is_custom(func):
             return [args[0]]
         schema = func._schema
@@ -283,8 +283,9 @@ class _Functionalize(TorchDispatchMode):
         return type(made)(views) if several else views[0]
 
     def _write(self, func: Any, args: Any, kwargs: Any, written: list[Any]) -> Any:
-        if "out" in kwargs:
-            rest = {name: x for name, x in kwargs.items() if name != "out"}
+        given = _results_given(func, kwargs) if getattr(func, "mode", None) == 1 else None
+        if given is not None:
+            rest = {name: x for name, x in kwargs.items() if name != "out" and name not in func.out_names}
             results = tree_flatten(self._functional_form(func)(*tree_map(_value_of, args), **tree_map(_value_of, rest)))[0]
         elif _name(func).endswith("_") and not _is_custom(func):
             results = [self._in_place(func, args, kwargs)]
@@ -298,19 +299,17 @@ class _Functionalize(TorchDispatchMode):
         for x, value in zip(written, results):
             before = x.read()
             if value.shape != before.shape:
-                if x.numel() or "out" not in kwargs:
+                if x.numel() or given is None:
                     raise RuntimeError(
                         f"functionalize(): {func} made a value of shape {list(value.shape)} for a tensor of shape {list(before.shape)}"
                     )
                 raise NotImplementedError(f"functionalize(): {func} would resize out=, which is not implemented (docs/gaps.md)")
             x.write(value if value.dtype == before.dtype else value.to(before.dtype))
-        return kwargs["out"] if "out" in kwargs else args[0]
+        return args[0] if given is None else given
 
     @staticmethod
     def _functional_form(func: Any) -> Any:
-        name = func._schema.name.rpartition("::")[2]
-        packet, _, overload = name.partition(".")
-        return getattr(getattr(_library.ops.aten, packet), overload or "default")
+        return python_key.functional_form(func)
 
     def _in_place(self, func: Any, args: Any, kwargs: Any) -> Any:
         """The new value of the first argument."""
@@ -324,10 +323,7 @@ class _Functionalize(TorchDispatchMode):
         if name == "fill_":
             value = values[1]
             return value.to(target.dtype).expand(target.shape).clone() if isinstance(value, trt.Tensor) else trt.full_like(target, value)
-        try:
-            form = self._functional_form(func)
-        except AttributeError:
-            form = None
+        form = self._functional_form(func)
         if form is None or name in _RANDOM:
             made = target.clone()
             func(made, *values[1:], **named)
@@ -336,6 +332,11 @@ class _Functionalize(TorchDispatchMode):
 
 
 _RANDOM = {"normal_", "uniform_", "bernoulli_", "random_", "exponential_", "geometric_", "cauchy_", "log_normal_"}
+
+
+def _results_given(func: Any, kwargs: Any) -> Any:
+    """What a call of an `out` overload writes to."""
+    return kwargs["out"] if "out" in kwargs else tuple(kwargs[name] for name in func.out_names)
 
 
 def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:

@@ -89,7 +89,7 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Call
 
 
 def _row_of(target: Any) -> str:
-    return target._row if isinstance(target, _aten.OperatorPacket) else getattr(target, "_name", None) or str(target)
+    return target.__name__ if isinstance(target, _aten.OperatorPacket) else getattr(target, "_name", None) or str(target)
 
 
 for _names, _formula in (

@@ -13,6 +13,7 @@ from typing import Any
 import tensorrt_lite as trt
 from tensorrt_lite._declared import declarations
 from tensorrt_lite._C.core import python_key
+from tensorrt_lite._C.core.row_schema import schema
 from tensorrt_lite._declared.shapes import Spec, infer, rules
 from tensorrt_lite._transforms.batching import call_row
 
@@ -88,7 +89,7 @@ def symbolic_arguments(arguments: tuple[Any, ...], guards: list[str]) -> list[An
 
 def pointwise_sample(name: str, d: Draw) -> tuple[Any, ...]:
     """Tensors that broadcast, of types the row takes, and the defaults of its parameters."""
-    row, object_ = row_of(name), python_key.operator_object(name)
+    row, kernel = row_of(name), schema(python_key.row_schema(name))
     kinds = {"f32": trt.float32, "f64": trt.float64, "i32": trt.int32, "i64": trt.int64, "b8": trt.bool, "c64": trt.complex64, "f16": trt.float16, "u8": trt.uint8}
     usable = [kinds[t] for t in row.dtypes if t in kinds] + ([trt.int64] if "float" in row.promote and d.below(3) == 0 else [])
     kind = d.pick(*usable)
@@ -98,7 +99,7 @@ def pointwise_sample(name: str, d: Draw) -> tuple[Any, ...]:
             return 1
         return d.t(d.pick("a b c", "b c", "1 c", "c", "a 1 1", ""), trt.bool if name == "condition" else kind if d.below(4) else d.pick(*usable))
 
-    return tuple(map(argument, object_.argument_names, object_.argument_types))
+    return tuple(map(argument, kernel.names, kernel.types))
 
 
 def row_of(name: str) -> declarations.Declaration:

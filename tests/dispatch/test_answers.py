@@ -120,7 +120,7 @@ def test_the_backward_pass_refuses_saved_results_of_another_size(operator):
     class Shortens(TorchDispatchMode):
         def __torch_dispatch__(self, function, types, args=(), kwargs=None):
             result = function(*args, **(kwargs or {}))
-            if str(function).split(".")[1] in ("_row_distances", "_pair_distances"):
+            if str(function).split(".")[1] in ("_cdist_forward", "_pdist_forward"):
                 return trt.zeros(1)
             if "_embedding_bag_largest" in str(function):
                 return result[0], trt.zeros(0, dtype=trt.int64)

@@ -35,7 +35,7 @@ CALLS = {
     "x[mask] = 2": (lambda x: assign(x, x > 1, 2.0), ["gt", "masked_fill_"]),
     "detach": (lambda x: x.detach(), ["detach"]),
     "copy_": (lambda x: x.copy_(trt.ones(2, 3)), ["copy_"]),
-    "view(dtype)": (lambda x: x.view(trt.int32), ["view_dtype"]),
+    "view(dtype)": (lambda x: x.view(trt.int32), ["view"]),
     "fill_": (lambda x: x.fill_(3), ["fill_"]),
     "zero_": (lambda x: x.zero_(), ["zero_"]),
 }

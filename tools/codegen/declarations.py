@@ -12,10 +12,10 @@ from typing import Any
 
 from .entries import has_entry
 from .pointwise import loops_of
-from .schema import COMPLEX, DTYPES, MODULES, Operator, aliases, schema_text
+from .schema import COMPLEX, DTYPES, MODULES, Operator, aliases, contract, schema_text
 
 _EXPRESSIONS = {"expr": "", "int_expr": "integer", "complex_expr": "complex", "bool_expr": "bool"}
-_KEPT = ("overloads", "starred", "by_name", "opaque", "spellings", "promote", "autocast", "forward", "samples", "symbol", "node", "batch", "shape", "dtype", "require", "let")
+_KEPT = ("overloads", "starred", "by_name", "opaque", "spellings", "promote", "autocast", "forward", "samples", "symbol", "node", "batch", "shape", "dtype", "require", "let", "forms", "wraps")
 
 
 def listed(words: list[str]) -> str:
@@ -85,6 +85,8 @@ def declaration(op: Operator) -> dict[str, Any]:
         found["expressions"] = {kind: str(op.row[key]) for key, kind in _EXPRESSIONS.items() if key in op.row}
     if op.backward:
         found["derivatives"] = op.backward
+    if "overloads" not in op.row and contract(op) != [found["schema"]]:
+        found["overloads"] = tuple(contract(op))
     for key in _KEPT:
         if op.row.get(key):
             value = op.row[key]

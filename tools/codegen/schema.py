@@ -1,7 +1,9 @@
 """Reads declarations. One `Operator` per yaml row; signatures are in PyTorch's schema language.
 
 Row keys: op, signature, kind (pointwise, structured, function, composed, factory), doc (the docstring of all forms: first what the result is; `input` stands for the
-first argument), variants (function, method, inplace, out, nn), overloads (PyTorch's schemas where they are several, or others than signature), spellings
+first argument), variants (function, method, inplace, out, nn), overloads (PyTorch's schemas where they are several, or others than signature), forms
+({overload: {argument of the overload: the row's, or a constant; argument of the row: a constant}}, where names don't tell; `all` of every overload), wraps (the Tensor
+overloads take Python numbers, as those of add do), spellings
 ({PyTorch's keyword: the argument here, or "*" for what stands for all positional arguments}), by_name (overrides get required arguments by position and
 all others by name, as from PyTorch's functions in Python; `method`: of the method alone), starred (the last argument by position where it takes the numbers that follow, as in `permute(2, 0, 1)`), and for pointwise rows expr, promote, dtypes, backward, scalar (operands that get a scalar loop), wide_number (a number as `other` beside halves is not rounded to them), wide_params ({parameter: half, where beside halves it need only go into float32; single, where beside float32 it is a double; any, where it is not checked}), checks, cost, tensor_only (operands
 that are no Python numbers, or true), two_numbers (both may be), exact_out (out= must have the result's dtype), flat (true: second derivatives by what
@@ -68,7 +70,7 @@ KNOWN_KEYS = {
     "multi_view", "bool_error", "int_error", "tensor_only", "symbol", "cases",
     "overload", "autocast", "two_numbers", "exact_out", "out_needs", "public", "body", "forward", "flat", "saved_for", "saved_as", "recorded", "held", "moves", "stored", "composed", "decompose",
     "step", "operation", "meta", "called",
-    "overloads", "spellings", "by_name", "starred", "batch",
+    "overloads", "spellings", "by_name", "starred", "batch", "forms", "wraps",
     "shape", "dtype", "require", "let", "input_dtype", "step_dtype", "contiguous", "complex_kernel",
 }  # fmt: skip
 COMPOSED_KEYS = {
@@ -136,7 +138,8 @@ class Operator:
         return "OP_" + self.name.upper()
 
 
-_ARGUMENT = re.compile(r"^(?P<type>[A-Za-z]+(\??\[\d*\])?\??)(\([a-z]!?\))?\s+(?P<name>\w+)(\s*=\s*(?P<default>.+))?$")
+_MARK = re.compile(r"\([a-z](!?|\|[a-z]!?| -> \*)\)")  # of what is shared or written: `(a)`, `(a!)`
+_ARGUMENT = re.compile(r"^(?P<type>[A-Za-z]+(\??\[\d*\])?\??)\s+(?P<name>\w+)(\s*=\s*(?P<default>.+))?$")
 
 
 def split_commas(text: str) -> list[str]:
@@ -165,11 +168,13 @@ def parse_signature(text: str) -> tuple[str | None, list[Argument], list[str], l
         if part == "*":
             keyword = True
             continue
-        a = _ARGUMENT.match(part)
+        marks = _MARK.findall(part)
+        a = _ARGUMENT.match(_MARK.sub("", part))
         if not a:
             raise DeclarationError(f"not an argument: {part!r} in {text!r}")
-        arguments.append(Argument(re.sub(r"\[\d+\]", "[]", a["type"]), a["name"], a["default"], keyword, "!" in (a[3] or "")))
-    ret = m["ret"].strip()
+        kind = re.sub(r"\[\d+\]", "[]", a["type"]).replace("SymInt", "int")  # sizes are ints here
+        arguments.append(Argument(kind, a["name"], a["default"], keyword, "!" in marks))
+    ret = _MARK.sub("", m["ret"].strip()).replace("SymInt", "int")
     returns = split_commas(ret[1:-1]) if ret.startswith("(") else [ret]
     parts = [r.split() for r in returns]
     return m["name"], arguments, [r[0] for r in parts], [r[1] for r in parts] if all(len(r) == 2 for r in parts) else []
@@ -187,6 +192,15 @@ def schema_text(op: Operator) -> str:
         written += a.written
     returned = op.returns[0] if len(op.returns) == 1 and not op.result_names else "(" + ", ".join(" ".join(x) for x in zip(op.returns, op.result_names or [""] * len(op.returns))).replace(" ,", ",").strip() + ")"
     return f"{op.name}{'.' + op.row['overload'] if 'overload' in op.row else ''}({', '.join(parts)}) -> {returned}"
+
+
+def contract(op: Operator) -> list[str]:
+    """The schemas that a row stands for, as it writes them: marks of what is shared and written, SymInt, sizes of lists."""
+    if "overloads" in op.row:
+        return list(op.row["overloads"])
+    text = op.row["signature"].strip()
+    name = op.name.rpartition(".")[2] + ("." + op.row["overload"] if "overload" in op.row else "")
+    return [name + text[text.index("(") :]]
 
 
 def aliases(op: Operator) -> list[str]:
