@@ -256,9 +256,16 @@ def name_of_history(tensor: Tensor) -> str | None:
 
 
 def tensor_repr(tensor: Tensor) -> str:
-    """The text of `repr(tensor)` and `str(tensor)`."""
+    """The text of `repr(tensor)` and `str(tensor)`. Dispatch modes do not see what it reads."""
+    from tensorrt_lite._C.core.python_key import mode_stack
+
+    if mode_stack():
+        from tensorrt_lite.utils._python_dispatch import _disable_current_modes
+
+        with _disable_current_modes():
+            return tensor_repr(tensor)
     from tensorrt_lite._C.autograd.forward import get_tangent
-    from tensorrt_lite._C.core.python_key import has_key, is_transformed
+    from tensorrt_lite._C.core.python_key import has_key, is_transformed, materialize
 
     if is_transformed([tensor]):
         return _wrapper_repr(tensor)
@@ -268,8 +275,8 @@ def tensor_repr(tensor: Tensor) -> str:
         return sparse_repr(tensor)
     plain = type(tensor) is trt.Tensor or type(tensor) is _nn.Parameter
     prefix = "tensor(" if plain else f"{type(tensor).__name__}("
-    foreign = has_key(tensor)  # its class runs its operators and knows its elements
-    values = tensor if foreign else tensor.detach()
+    values = materialize(tensor, "repr") if has_key(tensor) else tensor.detach()
+    foreign = has_key(values)  # its class runs its operators and knows its elements
     dtype, default = values.dtype, trt.get_default_dtype()
     default_complex = trt.complex128 if default == trt.float64 else trt.complex64
     size = f"size={tuple(values.shape)}"

@@ -330,6 +330,8 @@ class Tensor(TensorBase):
     def __reduce_ex__(self, proto):
         if (reduced := _reduced_for_process(self)) is not None:
             return reduced
+        if (value := _python_key.materialize(self, "pickle")) is not self:
+            return value.detach().requires_grad_(self.requires_grad and self.is_leaf).__reduce_ex__(proto)
         self._warn_of_hooks()
         t = self.detach() if type(self) is Tensor else self.detach().as_subclass(Tensor)
         place = () if t.is_cpu else (t.device,)

@@ -6,6 +6,7 @@ from tensorrt_lite._C.core.hints import hinted
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 from tensorrt_lite._C.core.tensor cimport *
+from tensorrt_lite._C.core.materialize cimport materialized
 from tensorrt_lite._C.core.sparse cimport device_of_sparse
 from tensorrt_lite._C.core.storage cimport Storage, expose, storage_resize
 from tensorrt_lite._C.core.dtype cimport *
@@ -194,6 +195,7 @@ def false_property(TensorBase self not None):
 
 def data_ptr(TensorBase self not None):
     """The address of the first element; 0 for empty and meta tensors."""
+    self = materialized(self, "data_ptr")
     if self.storage.block == NULL or self.numel == 0:
         return 0
     expose(self.storage)
@@ -202,7 +204,7 @@ def data_ptr(TensorBase self not None):
 
 def untyped_storage(TensorBase self not None):
     """The storage that this tensor views."""
-    return self.storage
+    return materialized(self, "untyped_storage").storage
 
 
 def cdata(TensorBase self not None):
@@ -473,8 +475,13 @@ def detach_(TensorBase self not None):
 
 def data(TensorBase self not None):
     """A tensor over the same memory that autograd does not connect with this one, with a version counter of its own."""
-    cdef TensorBase r = alias_of(self)
-    drop_version(r)
+    cdef TensorBase r = None
+    if (self.keys | tls().included) & ~tls().excluded & K_PYTHON and not self.keys & K_STANDS_IN:
+        r = <TensorBase?>(<object>self).detach()
+    if r is None or r is self:
+        r = alias_of(self)
+    if r.version != NULL and r.version == self.version:
+        drop_version(r)
     return r
 
 

@@ -8,15 +8,19 @@ from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport strlen
+from tensorrt_lite._C.core.device cimport DEV_CPU
 from tensorrt_lite._C.core.dtype cimport Scalar, dtype_of
-from tensorrt_lite._C.core.tensor cimport TensorBase, KEY_CUDA, KEY_META, KEY_CPU, hold_versions
-from tensorrt_lite._C.core.dispatch cimport attach, tls, trt_operator, trt_value, boxed_call, CORE, OPS, FRESH, NO_OUT
+from tensorrt_lite._C.core.tensor cimport TensorBase, KEY_CUDA, KEY_META, KEY_CPU, K_BACKENDS, K_PYTHON, data_of, hold_versions
+from tensorrt_lite._C.core.dispatch cimport attach, tls, trt_operator, trt_thread_state, trt_value, boxed_call, CORE, OPS, FRESH, NO_OUT
 from tensorrt_lite._C.core.return_types import classes as result_classes
 from tensorrt_lite._C.core.row_schema cimport schema_of
 from tensorrt_lite._C.core.args cimport (
     Dims, parse_dims, parse_bool, parse_int, parse_double, parse_dtype, to_scalar, scalar_object, dims_tuple, is_number, wrap_number)
 
 attach()
+
+cdef extern from "stage.h" nogil:
+    void load_scalar "trt_load_scalar"(const char* source, int dtype, Scalar* value)
 
 cdef enum:
     MOST_ARGUMENTS = 24
@@ -82,12 +86,27 @@ for _key in (KEY_META, KEY_CPU, KEY_CUDA):
     register_boxed(_key, run_backend_kernel)
 
 
+cdef object number_in(TensorBase t):
+    """The number that a tensor was made from; no call of an operator, which modes would see."""
+    cdef trt_thread_state* state = tls()
+    cdef uint64_t included = state.included, excluded = state.excluded
+    cdef Scalar s
+    if t.device_type == DEV_CPU and not t.keys & K_PYTHON:
+        load_scalar(data_of(t), t.dtype, &s)
+        return scalar_object(&s)
+    state.included, state.excluded = 0, ~<uint64_t>K_BACKENDS
+    try:
+        return t.item()
+    finally:
+        state.included, state.excluded = included, excluded
+
+
 cdef object boxed_value(char kind, const trt_value* v, bint numbers):
     cdef object x
     if kind == c't':
         x = <object>v.p
         if numbers and x is not None and (<TensorBase>x).wrapped_number:
-            return x.item()
+            return number_in(<TensorBase>x)
         return x
     if kind == c'l' or kind == c'o':
         return <object>v.p

@@ -12,6 +12,7 @@ from cpython.ref cimport Py_INCREF, Py_DECREF
 from cpython.pycapsule cimport PyCapsule_New, PyCapsule_IsValid, PyCapsule_GetPointer, PyCapsule_SetName
 from tensorrt_lite._C.core.dtype cimport *
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_CUDA, make_device
+from tensorrt_lite._C.core.materialize cimport materialized
 from tensorrt_lite._C.core.storage cimport Storage, external_storage, device_hooks, expose, is_read_only, set_read_only
 from tensorrt_lite._C.core.tensor cimport TensorBase, empty_tensor, set_storage, set_geometry, checked_numel, contiguous_strides, data_of, ITEM_SIZE, MAX_DIMS
 from tensorrt_lite._C.core.dispatch cimport attach
@@ -312,7 +313,7 @@ def from_capsule(capsule):
 
 cdef int export_object(void* tensor, trt_dl_versioned** out) except -1 with gil:
     """A managed tensor over a tensor's memory."""
-    out[0] = make_versioned(<TensorBase?>(<object>tensor), DL_MINOR, False)
+    out[0] = make_versioned(materialized(<TensorBase?>(<object>tensor), "__dlpack__"), DL_MINOR, False)
     return 0
 
 

@@ -8,7 +8,8 @@ from cpython.list cimport PyList_GET_SIZE
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t, uint64_t
-from tensorrt_lite._C.core.tensor cimport TensorBase, K_PYTHON, K_DECOMPOSE, K_DISPATCHED, K_AUTOGRAD, K_TRANSFORM, K_SPARSE, K_WRAPPED, KEY_PYTHON, KEY_DECOMPOSE, NUM_KEYS, hold_versions, alias_of
+from tensorrt_lite._C.core.tensor cimport TensorBase, K_PYTHON, K_DECOMPOSE, K_DISPATCHED, K_AUTOGRAD, K_TRANSFORM, K_SPARSE, K_WRAPPED, KEY_PYTHON, KEY_DECOMPOSE, NUM_KEYS, hold_versions, alias_of, same_sizes, shape_text
+from tensorrt_lite._C.core.dtype cimport dtype_of
 from tensorrt_lite._C.core.dispatch cimport attach, tls, trt_operator, trt_thread_state, trt_value, operator_named, OPS, FRESH, OUT, INPLACE, NO_OUT
 from tensorrt_lite._C.core.row_schema cimport Schema, schema_of, REQUIRED
 from tensorrt_lite._C.core.boxing cimport box_arguments, call_boxed, register_boxed
@@ -670,6 +671,35 @@ def records():
     return bool(tls().grad_mode) and not tls().excluded & K_AUTOGRAD
 
 
+# ---- reads of memory ------------------------------------------------------------------------------------------------
+
+def materialize(TensorBase t not None, str reader not None):
+    """The tensor whose memory `reader` ("item", "numpy", "data_ptr" and their kin) reads in the place of one that represents it.
+
+    A wrapper of a functional transform has that of its value, which is an error where it is a batch. A class with `__torch_dispatch__` may define
+    `__materialize__(self, reader)`: it returns a tensor of the same shape and dtype, with memory, as one that defers its operators does by running them.
+    """
+    cdef TensorBase made
+    while t.keys & (K_WRAPPED | K_PYTHON):
+        if t.keys & K_WRAPPED:
+            from tensorrt_lite._C.core.transform import readable_value
+            t = <TensorBase?>readable_value(t, reader)
+            continue
+        hook = getattr(type(t), "__materialize__", None)
+        if hook is None:
+            break
+        result = hook(t, reader)
+        if result is t or not isinstance(result, TensorBase):
+            raise RuntimeError(f"{type(t).__name__}.__materialize__() must return another Tensor, not {'itself' if result is t else type(result).__name__}")
+        made = <TensorBase>result
+        if made.dtype != t.dtype or not same_sizes(made, t):
+            raise RuntimeError(
+                f"{type(t).__name__}.__materialize__() must return a Tensor of shape {shape_text(t)} and dtype {dtype_of(t.dtype).name}, not of shape {shape_text(made)} "
+                f"and dtype {dtype_of(made.dtype).name}")
+        t = made
+    return t
+
+
 # ---- factories -----------------------------------------------------------------------------------------------------
 
 class Factory:
@@ -679,6 +709,7 @@ class Factory:
     overload = _overloadname = "default"
     mode = FRESH
     is_view = False
+    _sizes_at = NotImplemented
 
     def __init__(self, function):
         self.function = function
@@ -693,6 +724,14 @@ class Factory:
     @property
     def _schema(self):
         return _schema_of(self)
+
+    @property
+    def sizes_at(self):
+        """The position of the argument `size`, None without one."""
+        if self._sizes_at is NotImplemented:
+            found = [i for i, a in enumerate(_schema_of(self).arguments) if a.name == "size" and str(a.type) == "int[]"]
+            self._sizes_at = found[0] if found else None
+        return self._sizes_at
 
     @property
     def schema(self):
@@ -727,8 +766,20 @@ def factory_object(function):
     return _factories.setdefault(function.__name__, Factory(function)) if found is None else found
 
 
-# Factories whose sizes may stand one by one: operators have them as one list.
-cdef frozenset SIZED = frozenset(("empty", "ones", "zeros", "rand", "randn"))
+cdef tuple with_listed_sizes(object factory, tuple args, dict kwargs):
+    """Positional arguments with the sizes as one list, as operators have them: `zeros(2, 3)` and `zeros(size=(2, 3))` become `zeros([2, 3])`."""
+    at = factory.sizes_at
+    if at is None or len(args) < at:
+        return args
+    if len(args) == at:
+        if "size" not in kwargs or not isinstance(kwargs["size"], (list, tuple)):
+            return args
+        sizes = kwargs.pop("size")
+    else:
+        sizes = args[at] if isinstance(args[at], (list, tuple)) else args[at:]
+        if sizes is args[at] and len(args) > at + 1:
+            return args
+    return args[:at] + ([int(n) if isinstance(n, TensorBase) else n for n in sizes],)
 
 
 cdef object _make_transformed = None
@@ -749,11 +800,11 @@ def dispatch_factory(function, tuple args, dict kwargs):
             return result
     if args and isinstance(args[0], TensorBase) and function.__name__ in ("tensor", "as_tensor", "asarray"):
         return function.impl(*args, **kwargs)          # a copy or a conversion, which is made of operators
-    if function.__name__ in SIZED and (args and isinstance(args[0], int) or not args and "size" in kwargs):
-        args = (list(args or kwargs.pop("size")),)
+    factory = factory_object(function)
+    args = with_listed_sizes(factory, args, kwargs)
     collect_types(args, types)
     requires_grad = kwargs.pop("requires_grad", False)
-    result = ask(factory_object(function), types, args, kwargs)
+    result = ask(factory, types, args, kwargs)
     if not isinstance(result, TensorBase):
         raise RuntimeError(f"{function.__name__}: a kernel must return a Tensor, not {type(result).__name__}")
     if requires_grad:

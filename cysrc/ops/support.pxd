@@ -18,7 +18,7 @@ cdef bint any_requires_grad(list tensors) noexcept
 cdef int set_list_edges(OpNode node, list tensors) except -1
 cdef object shapes_of_list(list tensors)
 cdef bint differentiable(TensorBase t) noexcept
-cdef bint holds_any(object condition) except -1        # any element is true; in transforms, any of any element of a batch
+cdef bint holds_any(object condition, bint unknown=*) except -1    # any element is true; in transforms, any of any element of a batch
 cdef int set_list_history(object result, OpNode node, bint views) except -1
 cdef int set_tuple_history(object result, OpNode node) except -1
 cdef int note_view(object result) except -1

@@ -3,7 +3,7 @@ from tensorrt_lite._C.core.hints import hinted
 from tensorrt_lite._C.core.storage cimport device_hooks
 from tensorrt_lite._C.core.tensor cimport (
     PLACE_PINNED,     TensorBase, bump_version, version_of, shape_of, K_AUTOGRAD, empty_tensor, empty_strided_tensor, empty_like_tensor, non_overlapping_dense,
-    channels_last_strides, checked_numel, resize_tensor, same_sizes, CREATED_NO_GRAD, CREATED_INFERENCE, CREATED_MULTI_OUTPUT, K_WRAPPED, shape_text, place_of, place_of_device, MAX_DIMS)
+    channels_last_strides, checked_numel, resize_tensor, same_sizes, CREATED_NO_GRAD, CREATED_INFERENCE, CREATED_MULTI_OUTPUT, K_PYTHON, K_WRAPPED, shape_text, place_of, place_of_device, MAX_DIMS)
 from tensorrt_lite._C.core.dtype cimport dtype as dtype_type, category, CAT_INT, CAT_FLOAT, CAT_COMPLEX, Scalar, F16, F32, F64, BF16, C32, C64, I64, BOOL, check_number, dtype_of, has_loops, is_reduced_floating_type
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_META, parse_device, memory_format, MF_CONTIGUOUS, MF_PRESERVE, MF_CHANNELS_LAST
 from tensorrt_lite._C.core.device import strided
@@ -57,12 +57,15 @@ cdef bint differentiable(TensorBase t) noexcept:
     return category[t.dtype] >= CAT_FLOAT
 
 
-cdef bint holds_any(object condition) except -1:
-    """Whether any element is true, for formulas that choose a way that is right for all numbers. Inside of transforms the whole batch is looked at."""
+cdef bint holds_any(object condition, bint unknown=True) except -1:
+    """Whether any element is true, for formulas that choose a way that is right for all numbers. Inside of transforms the whole batch is looked at.
+    `unknown` is the answer where elements are not to be read: of meta tensors, and where a mode or a class runs operators, which would have to read, too."""
     if (<TensorBase?>condition).keys & K_WRAPPED:
         from tensorrt_lite._C.core.transform import value_of
         while (<TensorBase>condition).keys & K_WRAPPED:
             condition = value_of(condition)
+    if (<TensorBase>condition).device_type == DEV_META or ((<TensorBase>condition).keys | tls().included) & ~tls().excluded & K_PYTHON:
+        return unknown
     return bool(condition.any())
 
 

@@ -20,6 +20,7 @@ from tensorrt_lite import _root as trt
 from tensorrt_lite._C.core.hints import LazyModule
 
 from tensorrt_lite._C.autograd.hooks import RemovableHandle
+from tensorrt_lite._C.core.python_key import materialize
 from tensorrt_lite._C.core.storage import exported
 from tensorrt_lite._names.listing import alias_in_force, own_module
 from tensorrt_lite.tensor import Parameter, Tensor, _state_of
@@ -349,6 +350,10 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
             return tensor.__reduce_ex__(self.proto)  # a lazy module's, which answers nothing else
         if kind.__reduce_ex__ not in _OWN_REDUCTIONS:
             return tensor.__reduce_ex__(self.proto)  # the class says itself how it is rebuilt
+        if (value := materialize(tensor, "save")) is not tensor:
+            value = value.detach().requires_grad_(tensor.requires_grad and tensor.is_leaf)
+            self._alive.append(value)
+            return self._reduce_tensor(value)
         state = _state_of(tensor)
         hooks: OrderedDict[Any, Any] = OrderedDict()
         if issubclass(kind, Parameter):  # of a subclass a file tells no more than that, as PyTorch's

@@ -10,6 +10,7 @@ from typing import Any
 
 from tensorrt_lite._C.core import dlpack as _core
 from tensorrt_lite._C.core.device import device as _device
+from tensorrt_lite._C.core.python_key import materialize
 from tensorrt_lite._C.core.tensor import TensorBase
 
 __all__ = ["from_dlpack", "to_dlpack"]
@@ -29,11 +30,12 @@ def to_dlpack(tensor: Any) -> Any:
     """
     if not isinstance(tensor, TensorBase):
         raise TypeError(f"to_dlpack(): argument 'tensor' must be Tensor, not {type(tensor).__name__}")
-    return _core.to_capsule(tensor, -1, False)
+    return _core.to_capsule(materialize(tensor, "to_dlpack"), -1, False)
 
 
 def export(tensor: Any, stream: Any = None, max_version: tuple[int, int] | None = None, dl_device: Any = None, copy: bool | None = None) -> Any:
     """``Tensor.__dlpack__``: a versioned capsule when the consumer understands version 1; on dl_device, copied where that is another device."""
+    tensor = materialize(tensor, "__dlpack__")
     if tensor.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if stream is not None and type(stream) is not int:

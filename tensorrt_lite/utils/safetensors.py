@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from tensorrt_lite import _root as trt
+from tensorrt_lite._C.core.python_key import materialize
 from tensorrt_lite._checkpoint.budget import Budget
 from tensorrt_lite._checkpoint.replace import replacing
 
@@ -78,7 +79,7 @@ def _block(tensor: Tensor) -> Any:
     """A tensor's bytes, of one on the CPU its own memory."""
     if not tensor.numel():
         return b""
-    tensor = tensor.detach().cpu()
+    tensor = materialize(tensor.detach(), "safetensors").cpu()
     if sys.byteorder != "little":
         import ctypes
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tensorrt_lite as trt
+from tensorrt_lite.nn import functional as F
 from tensorrt_lite.utils._python_dispatch import TorchDispatchMode
 
 
@@ -38,7 +39,19 @@ CALLS = {
     "view(dtype)": (lambda x: x.view(trt.int32), ["view"]),
     "fill_": (lambda x: x.fill_(3), ["fill_"]),
     "zero_": (lambda x: x.zero_(), ["zero_"]),
+    "data": (lambda x: x.data, ["detach"]),
+    "x[i]": (lambda x: x[trt.tensor(1)], ["_local_scalar_dense", "select"]),
+    "dropout": (lambda x: seeded(F.dropout, x, 0.3), ["empty_like", "bernoulli_", "div_", "mul"]),
+    "dropout_": (lambda x: seeded(F.dropout, x, 0.3, inplace=True), ["empty_like", "bernoulli_", "div_", "mul_"]),
+    "rrelu": (lambda x: seeded(F.rrelu, x, training=True), ["empty_like", "rrelu_with_noise"]),
+    "rrelu_": (lambda x: seeded(F.rrelu, x, training=True, inplace=True), ["empty_like", "rrelu_with_noise_"]),
 }
+FUSED = {"dropout", "dropout_"}  # without a mode one operator computes them
+
+
+def seeded(function, *args, **kwargs):
+    trt.manual_seed(7)
+    return function(*args, **kwargs)
 
 
 @pytest.mark.parametrize("recorded", [False, True])
@@ -60,7 +73,100 @@ def test_a_mode_sees(call, recorded) -> None:
     assert trt.equal(first, second) and trt.equal(plain, watched)
     assert watched._version - before == plain._version - before, "a write counts once"
     assert second.requires_grad == first.requires_grad
-    assert type(second.grad_fn) is type(first.grad_fn)
+    assert call in FUSED or type(second.grad_fn) is type(first.grad_fn)
+
+
+READS = {
+    "item": lambda x: x.item(),
+    "bool": bool,
+    "if": lambda x: 1 if x else 0,
+    "float": float,
+    "int": int,
+    "complex": complex,
+    "index": lambda x: "abc"[x],
+    "range": lambda x: list(range(x)),
+    "is_nonzero": lambda x: x.is_nonzero(),
+    "tolist": lambda x: x.tolist(),
+    "format": lambda x: f"{x:d}",
+}
+
+
+@pytest.mark.parametrize("read", READS)
+def test_a_mode_sees_that_an_element_is_read(read) -> None:
+    x = trt.tensor(2)
+    with Log() as log:
+        result = READS[read](x)
+    assert log.seen == ["_local_scalar_dense"]
+    assert result == READS[read](x)
+
+
+def test_a_mode_sees_each_element_that_tolist_reads() -> None:
+    x = trt.arange(6).reshape(2, 3)
+    with Log() as log:
+        assert x.tolist() == [[0, 1, 2], [3, 4, 5]]
+        assert trt.empty(0, 2).tolist() == []
+    assert log.seen.count("_local_scalar_dense") == 6
+
+
+def test_a_mode_may_answer_for_an_element() -> None:
+    class Three(Log):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return 3 if func is trt.ops.aten._local_scalar_dense.default else super().__torch_dispatch__(func, types, args, kwargs)
+
+    x = trt.tensor(1)
+    with Three():
+        assert (x.item(), float(x), int(x), bool(x), x.tolist(), trt.arange(5)[x].tolist()) == (3, 3.0, 3, True, 3, 3)
+
+
+def test_printing_is_not_seen() -> None:
+    x = trt.ones(2)
+    with Log() as log:
+        assert repr(x) == "tensor([1., 1.])"
+    assert log.seen == []
+
+
+def test_a_subclass_sees_reads_and_data() -> None:
+    seen = []
+
+    class Watching(trt.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            seen.append(func._name)
+            plain = [a.as_subclass(trt.Tensor) if isinstance(a, Watching) else a for a in args]
+            result = func(*plain, **(kwargs or {}))
+            return result.as_subclass(Watching) if isinstance(result, trt.Tensor) else result
+
+    x = trt.tensor(2.5).as_subclass(Watching)
+    assert (x.item(), float(x), bool(x), type(x.data)) == (2.5, 2.5, True, Watching)
+    assert seen == ["_local_scalar_dense"] * 3 + ["detach"]
+
+
+@pytest.mark.parametrize("call", [
+    lambda x: x.masked_fill(x > 1, 0.1), lambda x: x.masked_fill_(x > 1, 0.1), lambda x: assign(x, x > 1, 0.1), lambda x: x.index_fill(0, trt.tensor([0]), 0.1),
+    lambda x: trt.where(x > 1, x, 0.1), lambda x: trt.where(x > 1, 0.1, x), lambda x: x.fill_(0.1), lambda x: x.add(0.1), lambda x: x.clamp(0.1, 2.0),
+])  # fmt: skip
+def test_a_number_is_a_number_to_modes(call) -> None:
+    class Numbers(Log):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            self.seen += [a for a in (*args, *(kwargs or {}).values()) if type(a) is float and a == 0.1] if not func._name.startswith(("gt", "tensor")) else []
+            assert not any(isinstance(a, trt.Tensor) and a.dim() == 0 for a in args), func
+            return func(*args, **(kwargs or {}))
+
+    x, y = trt.arange(6.0).reshape(2, 3), trt.arange(6.0).reshape(2, 3)
+    with Numbers() as mode:
+        result = call(x)
+    assert mode.seen == [0.1]
+    assert trt.equal(result, call(y))
+
+
+@pytest.mark.parametrize("call", [lambda x: x.prod(), lambda x: x.prod(0), lambda x: x.cumprod(0), lambda x: trt.linalg.det(x)], ids=["prod", "prod(0)", "cumprod", "det"])
+def test_gradients_below_a_mode_do_not_depend_on_elements(call) -> None:
+    x = trt.tensor([[1.0, 2.0], [3.0, 5.0]], dtype=trt.float64, requires_grad=True)
+    (expected,) = trt.autograd.grad(call(x).sum(), x)
+    with Log() as log:
+        (found,) = trt.autograd.grad(call(x).sum(), x)
+    assert "_local_scalar_dense" not in log.seen
+    assert trt.allclose(found, expected)
 
 
 @pytest.mark.parametrize("make", [lambda p: trt.optim.SGD(p, 0.1, momentum=0.9), lambda p: trt.optim.Adam(p, 0.1), lambda p: trt.optim.AdamW(p, 0.1)], ids=["SGD", "Adam", "AdamW"])

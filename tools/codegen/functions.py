@@ -146,7 +146,7 @@ def emit_row(op: Operator) -> str:
         f"static void* pack_{op.name}({', '.join(f'{t} {name}' for t, name in typed)}) {{ trt_value v[{max(len(letters), 1)}]; {stores} return trt_core->box(&trt_ops[{op.identifier}], v, {'out, mode' if takes_out(op) else 'NULL, TRT_NO_OUT'}); }}",
         f"static void* unpack_{op.name}(trt_operator* op, const trt_value* v, void* out, int mode) {{ return op_{op.name}({', '.join(loads)}); }}",
         f"static void* invoke_{op.name}(trt_operator* op, void* kernel, const trt_value* v, void* out, int mode) {{ return ((void* (*)({', '.join(t for t, _ in typed)}))kernel)({', '.join(loads)}); }}",
-        f"static const trt_row row_{op.name} = {{\"{schema_text(op)}\", \"{letters}\", '{returned}', {int(takes_out(op))}, {int(bool(op.row.get('view')))}, {len(op.returns) if returned == 'o' else 0}, {autocast_letters(op)}, {stored_letters(op)}, (void*)pack_{op.name}, unpack_{op.name}, invoke_{op.name}}};",
+        f"static const trt_row row_{op.name} = {{\"{schema_text(op)}\", \"{letters}\", '{returned}', {int(takes_out(op))}, {int(bool(op.row.get('view')))}, {sum(r.startswith('Tensor') for r in op.returns) if returned == 'o' else 0}, {autocast_letters(op)}, {stored_letters(op)}, (void*)pack_{op.name}, unpack_{op.name}, invoke_{op.name}}};",
     ]
     return "\n".join("    " + line for line in lines)
 

@@ -3,6 +3,7 @@ from tensorrt_lite._C.core.hints import hinted
 from tensorrt_lite._C.core.device import contiguous_format, preserve_format, channels_last, channels_last_3d
 from tensorrt_lite._C.core.dtype import dtype as dtype_type
 from tensorrt_lite._C.core.device cimport LAST_CUSTOM, has_index
+from tensorrt_lite._C.core.materialize cimport materialized
 from tensorrt_lite._C.core.storage cimport Storage, hooks_of, lazy_clone_of
 from tensorrt_lite._C.steps.copy cimport run_non_blocking, run_zero_elements, set_zero_elements
 from tensorrt_lite._C.core.device cimport memory_format as memory_format_type
@@ -348,9 +349,7 @@ cdef object read_element(const char* p, int code):
 
 
 cdef TensorBase readable(TensorBase t, str op):
-    if t.keys & K_WRAPPED:
-        from tensorrt_lite._C.core.transform import readable_value
-        return readable(<TensorBase?>readable_value(t, op), op)
+    t = materialized(t, op)
     if t.device_type == DEV_META:
         raise RuntimeError(f"Tensor.{op}() cannot be called on meta tensors") if op == "item" else NotImplementedError("Cannot copy out of meta tensor; no data!")
     if t.device_type != DEV_CPU:
@@ -362,6 +361,12 @@ def item(TensorBase self not None):
     """The value of a one-element tensor as a Python number."""
     if self.numel != 1:
         raise hinted("one element", RuntimeError(f"a Tensor with {self.numel} elements cannot be converted to Scalar"))
+    return op__local_scalar_dense(materialized(self, "item"))
+
+
+cdef object local_scalar_dense(TensorBase self):
+    if self.numel != 1:
+        raise RuntimeError(f"a Tensor with {self.numel} elements cannot be converted to Scalar")
     self = readable(self, "item")
     return read_element(data_of(self), self.dtype)
 
@@ -380,6 +385,9 @@ cdef object nested_list(TensorBase t, int dim, const char* p):
 def tolist(TensorBase self not None):
     """Nested lists of Python numbers (a number for a 0-dimensional tensor)."""
     cdef int i
+    self = materialized(self, "tolist")
+    if (self.keys | tls().included) & ~tls().excluded & K_PYTHON:
+        return item(self) if self.ndim == 0 else [tolist(<TensorBase?>_ops.select(self, 0, i)) for i in range(self.sizes[0])]
     self = readable(self, "tolist")
     for i in range(self.ndim):
         if self.sizes[i] >= <int64_t>1 << 31:
@@ -401,7 +409,7 @@ cdef object empty_list(TensorBase t, int dim):
 cdef TensorBase one_element(TensorBase self, str what):
     if self.numel != 1:
         raise hinted("one element", ValueError("only one element tensors can be converted to Python scalars"))
-    return readable(self, "item")
+    return self
 
 
 def to_bool(TensorBase self not None):
@@ -409,9 +417,7 @@ def to_bool(TensorBase self not None):
         raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
     if self.numel != 1:
         raise hinted("ambiguous", RuntimeError("Boolean value of Tensor with more than one value is ambiguous"))
-    if self.keys & K_WRAPPED:
-        return bool(item(readable(self, "bool")))
-    return bool(item(self))
+    return bool(item(materialized(self, "bool")))
 
 
 cdef object real_item(TensorBase self, str name, str kind):

@@ -5,6 +5,7 @@ from libc.stdint cimport INT64_MAX
 from cpython.buffer cimport Py_buffer
 from tensorrt_lite._C.core.dtype import dtype as dtype_type
 from tensorrt_lite._C.core.device import layout as layout_type, sparse_coo, sparse_csc, sparse_csr, strided
+from tensorrt_lite._C.core.materialize cimport materialized
 from tensorrt_lite._C.core.storage cimport external_storage, expose, is_read_only, set_read_only
 from tensorrt_lite._C.core.device cimport memory_format as memory_format_type
 from tensorrt_lite._C.core.dtype import table as dtype_table
@@ -486,9 +487,7 @@ def numpy(TensorBase self not None, *, force=False):
         if not force and tls().grad_mode:
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         t = <TensorBase?>self.detach()
-    if t.keys & K_WRAPPED:
-        from tensorrt_lite._C.core.transform import readable_value
-        t = <TensorBase?>readable_value(t, "numpy")
+    t = materialized(t, "numpy")
     if t.device_type != DEV_CPU:
         if t.device_type == DEV_META:
             raise TypeError("can't convert meta device type tensor to numpy.")

@@ -5,7 +5,7 @@ select, slice and unsqueeze one after another, so that the graph has PyTorch's N
 """
 from libc.stdint cimport int64_t
 from tensorrt_lite._C.autograd.node cimport check_inplace, grad_mode, ops_namespace
-from tensorrt_lite._C.core.args cimport is_number, to_scalar
+from tensorrt_lite._C.core.args cimport is_number, to_scalar, wrap_number
 from tensorrt_lite._C.core.device cimport DEV_CPU
 from tensorrt_lite._C.core.dispatch cimport INPLACE, attach, intercepted
 from tensorrt_lite._C.core.dtype cimport BOOL, CAT_COMPLEX, CAT_INT, I32, I64, ITEM_SIZE, Scalar, U8, category, check_number, dtype_of, is_reduced_floating_type
@@ -382,6 +382,8 @@ def setitem(TensorBase self not None, key, value):
         t = <TensorBase?>_ops.to(t, dtype_of(v.dtype))
     if len(indices) == 1 and indices[0][0] == 0 and (<TensorBase>indices[0][1]).dtype == BOOL and t.ndim == 0 and same_sizes(<TensorBase>indices[0][1], v) \
             and t.dtype == v.dtype and not has_internal_overlap(v):
+        if not isinstance(value, TensorBase) and intercepted(v.keys):
+            t = wrap_number(value)           # modes get the number
         finish_inplace(op_masked_fill(v, <TensorBase>indices[0][1], t, v, INPLACE), v.keys | t.keys)
         return
     whole = without_leading_ones(t, MAX_DIMS)

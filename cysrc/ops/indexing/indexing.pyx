@@ -4,7 +4,7 @@
 from tensorrt_lite._C.core.hints import hinted
 from tensorrt_lite._C.ops.indexing.rows cimport (
     NOT_SKIPPED, add_dim, bags_of_ends, begin_write, check_apart, check_source, check_sources, clone_of, copy_in_order, dimension_rows, empty_in_order, finish_write, first_bad, flat_offsets, flat_rows, gather_from, index64, index64_expanded, index_at,
-    number_beside, one_dimensional, scalar_value, scatter_to, span_of, take_flat, vector_index, vector_offsets, warn_copied, warn_expanded, without_repeats, write_lines)
+    beside, cast_value, number_beside, one_dimensional, scalar_value, scatter_to, span_of, take_flat, vector_index, vector_offsets, warn_copied, warn_expanded, without_repeats, write_lines)
 from tensorrt_lite._C.ops.memory cimport memory_of
 from tensorrt_lite._C.steps.indexing cimport PUT_ADD, PUT_MAX, PUT_MIN, PUT_MUL, PUT_SET, RowArgs, SearchArgs, run_bag_gradient, run_bag_largest, run_bag_largest_gradient, run_bag_sums, run_embed, run_offsets, run_one_hot, run_search
 
@@ -196,7 +196,9 @@ cdef int put_lines(str name, TensorBase target, int64_t dim, TensorBase index, T
     if index.numel == 0:
         return 0
     if src.dtype != target.dtype:
-        raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype")
+        if not scalar:
+            raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype")
+        s = beside(cast_value(src, target.dtype), target)
     if i64.ndim != t.ndim:
         raise RuntimeError("Index tensor must have the same number of dimensions as self tensor")
     if not scalar:
@@ -248,6 +250,8 @@ cdef TensorBase scatter_source(TensorBase self, object src, object value):
     if isinstance(src, TensorBase):
         return <TensorBase>src
     v = scalar_value(self, src, "scatter")
+    if intercepted(self.keys) and is_number(src):
+        return wrap_number(src)
     v.wrapped_number = 1
     return v
 

@@ -12,7 +12,7 @@ from tensorrt_lite._C.core.text cimport dtype_text, sizes_text
 from tensorrt_lite._C.operators cimport OP_NONZERO, op_masked_fill, op_nonzero
 from tensorrt_lite._C.steps.indexing cimport PUT_SET, RowArgs
 from tensorrt_lite._C.ops.indexing.rows cimport (
-    begin_write, beside, cast_value, check_apart, clone_of, finish_write, flat_offsets, flat_rows, number_beside, one_dimensional, scatter_to, span_of, take_flat, warn_expanded)
+    begin_write, beside, cast_value, check_apart, clone_of, finish_write, flat_offsets, flat_rows, one_dimensional, scatter_to, span_of, take_flat, value_beside, warn_expanded)
 from tensorrt_lite._C.ops.support cimport check_out, finish_inplace
 from tensorrt_lite._C.steps.indexing cimport run_masked_fill, run_masked_scatter, run_nonzero, run_unravel, set_masked_scatter
 
@@ -65,7 +65,7 @@ cdef TensorBase masked_fill_kernel(TensorBase self, TensorBase mask, TensorBase 
         raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {dtype_of(mask.dtype).name}")
     if value.ndim:
         raise RuntimeError(f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s).")
-    v = cast_value(value, self.dtype)
+    v = beside(cast_value(value, self.dtype), self)
     ndim = broadcast_pair("masked_fill", self, mask, shape) if mode == INPLACE else broadcast_pair("masked_fill", mask, self, shape)
     if mode == INPLACE:
         if not same_shape_as(self, ndim, shape):
@@ -90,7 +90,7 @@ cdef TensorBase fill_value(TensorBase self, object value):
         raise TypeError(f"masked_fill(): argument 'value' must be Number or Tensor, not {type(value).__name__}")
     to_scalar(value, &s)
     check_number(&s, self.dtype)
-    return number_beside(self, self.dtype, &s)
+    return value_beside(self, &s)
 
 
 def masked_fill(input, mask, value):

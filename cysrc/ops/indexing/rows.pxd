@@ -26,6 +26,7 @@ cdef inline int64_t index_at(TensorBase index, int64_t i) noexcept:
     return (<const int64_t*>data_of(index))[i]
 
 cdef TensorBase number_beside(TensorBase like, int dtype, const Scalar* value)
+cdef TensorBase value_beside(TensorBase like, const Scalar* value)
 cdef TensorBase beside(TensorBase t, TensorBase like)
 cdef TensorBase index64(TensorBase index)
 cdef TensorBase without_repeats(TensorBase index)

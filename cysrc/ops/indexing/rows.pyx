@@ -3,8 +3,8 @@ from tensorrt_lite._C.core.hints import hinted
 from libc.stdint cimport int64_t
 from tensorrt_lite._C.autograd.node cimport ops_namespace
 from tensorrt_lite._C.core.args cimport is_number, to_scalar
-from tensorrt_lite._C.core.dispatch cimport INPLACE, OUT, attach
-from tensorrt_lite._C.core.dtype cimport CAT_COMPLEX, I32, I64, ITEM_SIZE, Scalar, U64, category, check_number
+from tensorrt_lite._C.core.dispatch cimport INPLACE, OUT, attach, intercepted
+from tensorrt_lite._C.core.dtype cimport BOOL, C128, CAT_COMPLEX, F64, I32, I64, ITEM_SIZE, Scalar, U64, category, check_number
 from tensorrt_lite._C.core.iterator cimport cast_to, check_internal_overlap, check_no_overlap, contiguous_of, copy_elements, fill_elements
 from tensorrt_lite._C.core.tensor cimport (
     K_CPU, K_PYTHON, K_WRAPPED, MAX_DIMS, TensorBase, data_of, empty_like_tensor, empty_strided_tensor, empty_tensor, has_internal_overlap, make_view, number_tensor, place_of,
@@ -32,6 +32,16 @@ cdef TensorBase number_beside(TensorBase like, int dtype, const Scalar* value):
         return <TensorBase?>(<object>number_tensor(dtype, value)).to((<object>like).device)
     r = empty_tensor(0, NULL, dtype, place_of(like))
     fill_elements(r, value)
+    return r
+
+
+cdef TensorBase value_beside(TensorBase like, const Scalar* value):
+    """A number that an operator writes into `like`, in its dtype. Where a mode or a class runs the operator, the number as it was given: those get it as one."""
+    cdef TensorBase r
+    if not intercepted(like.keys):
+        return number_beside(like, like.dtype, value)
+    r = number_tensor((BOOL, I64, F64, C128, U64)[value.kind], value)
+    r.wrapped_number = 1
     return r
 
 

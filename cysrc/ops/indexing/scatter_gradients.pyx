@@ -51,7 +51,7 @@ cdef object scatter_reduce_backward(object grad, object self, int64_t dim, objec
             single = zero & (zeros == 1)
             others = self.scatter_reduce(dim, index, src.masked_fill(single, 1), "prod", include_self=include_self)
             g = _ops.where(single, (grad * others).gather(dim, index), (grad * result).gather(dim, index) / src.masked_fill(zero, 1))
-            if tls().grad_mode and holds_any(zeros > 1):
+            if tls().grad_mode and holds_any(zeros > 1, False):
                 g = delayed_error("scatter_reduce(): Double backward is unsupported for src when >1 zeros in src are scattered to the same position in self", g)
     else:
         own_is = (self == result).to(grad.dtype)

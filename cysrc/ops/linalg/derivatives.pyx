@@ -300,7 +300,7 @@ def eigh(gw, gv, w, v):
 
 def _check_phase(name: str, what: str, turn) -> None:
     """A loss must not depend on the phase of complex vectors."""
-    if turn.numel() and holds_any(turn.detach().abs() > 1e-2):
+    if turn.numel() and holds_any(turn.detach().abs() > 1e-2, False):
         raise RuntimeError(
             f"{name}: The {what} in the complex case are specified up to multiplication by e^{{i phi}}. "
             "The specified loss function depends on this quantity, so it is ill-defined."
@@ -311,7 +311,7 @@ def _check_common_phase(left, right) -> None:
     """Nor on the phase by which a left and a right singular vector turn together: there what comes from one cancels what comes from the other."""
     turn = left if right is None else right if left is None else left + right
     size = 1 if left is None or right is None else 1 + right.detach().abs()
-    if turn.numel() and holds_any(turn.detach().abs() > 1e-2 * size):
+    if turn.numel() and holds_any(turn.detach().abs() > 1e-2 * size, False):
         raise RuntimeError(
             "svd_backward: The singular vectors in the complex case are specified up to multiplication by e^{i phi}. "
             "The specified loss function depends on this phase term, making it ill-defined."

@@ -402,7 +402,7 @@ cdef bint outside_unit(TensorBase x):
         return False
     detached = (<object>x).detach()
     if x.keys & K_WRAPPED:
-        return holds_any(~((detached >= 0) & (detached <= 1)))
+        return holds_any(~((detached >= 0) & (detached <= 1)), False)
     return not _ops.equal(_ops.clamp(detached, 0, 1), detached)
 
 

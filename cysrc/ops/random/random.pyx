@@ -2,6 +2,7 @@
 # has the CPU's, cysrc/cuda/random.pyx CUDA's.
 from libc.math cimport sqrt
 from libc.stdint cimport INT64_MIN, INT64_MAX
+from tensorrt_lite._C.core.device import contiguous_format
 from tensorrt_lite._C.core.random cimport *
 from tensorrt_lite._C.ops.random.masks cimport same_geometry
 from tensorrt_lite._C.steps.random cimport (
@@ -660,6 +661,17 @@ cdef TensorBase drawn_mask(TensorBase x, double p):
     return op__keep_mask(<TensorBase?>x.detach(), p)
 
 
+cdef bint is_seen(TensorBase x) noexcept:
+    """Whether a mode or a class runs the operators of x: it has to see what is drawn."""
+    return not is_transformed(x) and (tls().included | x.keys) & ~tls().excluded & K_PYTHON != 0
+
+
+cdef TensorBase drop_by_operators(TensorBase x, double p, int mode):
+    """What `drop` computes, by PyTorch's operators, which draw the same mask."""
+    noise = _ops.div_(_ops.bernoulli_(_ops.empty_like(x), 1 - p), 1 - p)
+    return <TensorBase?>(_ops.mul_(x, noise) if mode == INPLACE else _ops.mul(x, noise))
+
+
 cdef TensorBase drop(TensorBase x, double p, int mode):
     cdef TensorBase mask
     cdef double scale
@@ -668,7 +680,9 @@ cdef TensorBase drop(TensorBase x, double p, int mode):
         return _ops.mul_(x, zero) if mode == INPLACE else _ops.mul(x, zero)
     check_dropout_dtype(x)
     scale = 1 / (1 - p)
-    if is_transformed(x):
+    if is_seen(x) and (mode == INPLACE or x.device_type == DEV_CPU or x.device_type == DEV_META):
+        return drop_by_operators(x, p, mode)
+    if is_transformed(x) or is_seen(x):
         mask = drawn_mask(x, p)
     else:
         mask = empty_like_tensor(x, BOOL)
@@ -700,7 +714,7 @@ def dropout_(input, p, train):
     check_inplace(x, "dropout_")
     if q == 1:
         return drop(x, q, INPLACE)
-    return finish_inplace(drop(x, q, INPLACE), x.keys)
+    return drop(x, q, INPLACE) if is_seen(x) else finish_inplace(drop(x, q, INPLACE), x.keys)
 
 
 def native_dropout(input, p, train):
@@ -724,7 +738,7 @@ def native_dropout(input, p, train):
         fill_elements(mask, &one)
         return _ops.clone(x), mask
     check_dropout_dtype(x)
-    if is_transformed(x):
+    if is_transformed(x) or is_seen(x):
         mask = drawn_mask(x, q)
         return op__masked_scale(x, mask, 0.0 if q == 1 else 1 / (1 - q), None, FRESH), mask
     mask = empty_like_tensor(x, BOOL)
@@ -783,6 +797,8 @@ def rrelu_with_noise_(TensorBase input not None, TensorBase noise not None, lowe
 
 
 cdef TensorBase noise_for(TensorBase input):
+    if is_seen(input):
+        return <TensorBase?>_ops.empty_like(input, memory_format=contiguous_format)
     return <TensorBase?>_ops.empty_like(input.detach()) if is_transformed(input) else empty_tensor(input.ndim, input.sizes, input.dtype, place_of(input))
 
 
