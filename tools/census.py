@@ -49,7 +49,7 @@ def rows_that_choose_a_device() -> list[str]:
             kernel = op.row.get("meta") or op.row.get("kernel", f"{op.name}_kernel")
             if op.family != family:
                 continue
-            seen, waiting = set(), [kernel]
+            seen, waiting = set(), list(kernel.values()) if isinstance(kernel, dict) else [kernel]  # a kernel for each device may call others
             while waiting:
                 if (name := waiting.pop()) not in seen:
                     seen.add(name)

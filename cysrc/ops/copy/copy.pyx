@@ -364,11 +364,18 @@ def item(TensorBase self not None):
     return op__local_scalar_dense(materialized(self, "item"))
 
 
-cdef object local_scalar_dense(TensorBase self):
+cdef object number_of(TensorBase self):
     if self.numel != 1:
         raise RuntimeError(f"a Tensor with {self.numel} elements cannot be converted to Scalar")
-    self = readable(self, "item")
     return read_element(data_of(self), self.dtype)
+
+
+cdef object copied_number(TensorBase self):
+    return number_of(cpu(self))
+
+
+cdef object refused_number(TensorBase self):
+    raise RuntimeError("Tensor.item() cannot be called on meta tensors")
 
 
 cdef object nested_list(TensorBase t, int dim, const char* p):
