@@ -391,6 +391,11 @@ def row_arguments(str name):
     return schema_of(operator_named(name).row.schema).names
 
 
+def row_types(str name):
+    """The types of a row's arguments, as its schema writes them."""
+    return schema_of(operator_named(name).row.schema).types
+
+
 cdef list ways_of(trt_operator* op, int mode):
     """The overloads that stand for calls of a row, those with the fewest arguments first."""
     cdef Py_ssize_t key = 4 * (op - OPS) + mode

@@ -25,7 +25,7 @@ class Declaration:
     several; variants; aliases: other public names; doc: the docstring of the function, None where the body has it; view: whether results
     share memory. Of pointwise rows dtypes; expressions: {"": Python's syntax over the arguments, or "integer", "complex", "bool" for those
     dtypes}; promote. derivatives: {argument: formula}; forward: how tangents pass; autocast; samples: what the tests draw; symbol: `add`
-    of `+`; batch: how vmap runs it on a batch; shape, dtype, require, let: sizes and dtypes of the results (tools/codegen/shapes.py). by_name, opaque, spellings, starred: how calls are written and handed to
+    of `+`; dims: which dimension of which operand goes where; shape, dtype, require, let: sizes and dtypes of the results (tools/codegen/shapes.py). by_name, opaque, spellings, starred: how calls are written and handed to
     overrides; forms: by overload what its arguments are of the row's, where names don't tell; wraps: Tensor overloads take Python numbers; manual: the entry is written by hand.
     """
 
@@ -41,7 +41,7 @@ class Declaration:
     starred: str | None = None
     dtypes: tuple[str, ...] = ()
     promote: str = "same"
-    symbol = samples = node = batch = ""
+    symbol = samples = node = dims = ""
     autocast: str | dict[str, str] | None = None
     shape: str | tuple[str, ...] = ""
     dtype: str | tuple[str, ...] = ""

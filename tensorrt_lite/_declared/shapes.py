@@ -45,7 +45,7 @@ def rules() -> dict[str, tuple[Callable[..., Any], Callable[..., Any], int]]:
     return RULES
 
 
-def infer(operator: str, *arguments: Any, **named: Any) -> Any:
+def infer(operator: str, /, *arguments: Any, **named: Any) -> Any:
     """The results' Specs, a tuple (for an operator that returns a list of tensors, a list). arguments: the row's, by its schema.
 
     A tensor is a Spec or anything with `shape` and `dtype`. Raises what the operator raises for sizes that it refuses, NoRuleError without a rule.

@@ -4,7 +4,7 @@ A rule gets a `Call` whose tensors are unwrapped and returns what the operator r
 tensor; what is the same for all of the batch it returns as `Plain`. It runs below the level, so what it calls may be batched at outer levels, and
 autograd records it. Writes in place are a rule's result copied into the target, but for operators that are registered as writers.
 
-Pointwise operators have one rule for all. Of others the row tells it (`batch` in cysrc/ops, tools/codegen/schema.py), or a function is registered by the operator's
+Pointwise operators have one rule for all. Of others the row tells it (`dims` in cysrc/ops, rules_rows.py), or a function is registered by the operator's
 name (`@rule`). Whatever has no rule is called for each element of the batch and its results are stacked, which warns once an operator and is counted in `fallbacks`.
 """
 
@@ -29,7 +29,7 @@ _FRESH, _OUT, _INPLACE = 0, 1, 2
 
 fallbacks: Counter[str] = Counter()  # {operator: calls that were looped over a batch}
 RULES: dict[str, Callable[[Call], Any]] = {}
-WRITERS: set[str] = set()  # operators whose rule writes to the target itself
+WRITERS: set[Callable[[Call], Any]] = set()  # rules that write to the target themselves
 
 
 class Resumed:
@@ -82,6 +82,20 @@ class Call:
 
     def __getitem__(self, name: str) -> Any:
         return self.values[self.position(name)]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the row's arguments."""
+        return names_of(self.name)
+
+    def type(self, name: str) -> str:
+        """The type of an argument in the schema."""
+        return str(python_key.row_types(self.name)[self.position(name)])
+
+    @property
+    def is_view(self) -> bool:
+        """Whether the operator gives views."""
+        return bool(python_key.operator_object(self.name).is_view)
 
     def batched(self, name: str) -> bool:
         """Whether an argument differs within the batch."""
@@ -138,8 +152,12 @@ def rule(*names: str) -> Callable[[Callable[[Call], Any]], Callable[[Call], Any]
 
 def writer(*names: str) -> Callable[[Callable[[Call], Any]], Callable[[Call], Any]]:
     """Register a rule that writes to the target itself and returns nothing."""
-    WRITERS.update(names)
-    return rule(*names)
+
+    def register(function: Callable[[Call], Any]) -> Callable[[Call], Any]:
+        WRITERS.add(function)
+        return rule(*names)(function)
+
+    return register
 
 
 def to_front(value: Tensor, dim: int) -> Tensor:
@@ -174,7 +192,7 @@ def run_rule(level: Any, name: str, place: int, arguments: tuple[Any, ...], targ
         call.values = [value.clone() if x is target and value.requires_grad else value for x, value in zip(arguments, call.values)]
     if found is None:
         result = loop(call)
-    elif mode and name in WRITERS:
+    elif mode and found in WRITERS:
         found(call)
         return target
     else:
@@ -187,29 +205,10 @@ def run_rule(level: Any, name: str, place: int, arguments: tuple[Any, ...], targ
 
 @cache
 def _derived(name: str) -> Callable[[Call], Any] | None:
-    """The rule that an operator's row tells: by `batch`, or because it is a structured one that reduces or scans `self` along `dim`."""
-    import tensorrt_lite._declared.declarations as _declarations
-    from tensorrt_lite._transforms.rules_dims import by_dims, by_leading
-    from tensorrt_lite._transforms.rules_layers import by_images
-    from tensorrt_lite._transforms.rules_products import by_matrices
+    """The rule that an operator's row tells."""
+    from tensorrt_lite._transforms import rules_rows
 
-    if name not in _declarations.names():
-        return None
-    row = _declarations.of(name)
-    kind, _, text = row.batch.partition(" ")
-    tensors, _, named = text.partition(":")
-    words, rest = [part.split() for part in tensors.split(",")], tuple(named.replace(",", " ").split())
-    if kind == "dims":
-        return by_dims(tuple(word[0] for word in words), rest)
-    if kind == "leading":
-        return by_leading(words[0][0])
-    if kind == "matrices":
-        return by_matrices(*((tensor, int(rank)) for tensor, rank in words))
-    if kind == "images":
-        return by_images(int(words[0].pop(0)), tuple(word[0] for word in words), *rest)
-    if row.kind == "structured" and names_of(name)[0] == "self" and "dim" in names_of(name):
-        return by_dims(("self",), ("dim",))
-    return None
+    return rules_rows.derived(name)
 
 
 def wrap_results(level: Any, result: Any) -> Any:
@@ -221,6 +220,14 @@ def wrap_results(level: Any, result: Any) -> Any:
     if isinstance(result, (list, tuple)):
         return type(result)(wrap_results(level, x) for x in result)
     return result
+
+
+def refuse_dynamic(call: Call) -> Any:
+    """RuntimeError: the results' sizes depend on elements."""
+    raise RuntimeError(
+        f"vmap: aten::{call.name} is a dynamic operator: the shape of its result depends on the values, which differ within the batch. Please find an alternative "
+        "whose result has the same shape for all of them."
+    )
 
 
 def refuse_inplace(name: str) -> None:

@@ -8,7 +8,7 @@ from tensorrt_lite import _root as trt
 from tensorrt_lite._transforms.batching import Call, flattened, rule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from tensorrt_lite import Tensor
 
@@ -26,15 +26,22 @@ def _all_tensors(call: Call, ranked: tuple[str, ...]) -> tuple[list[Any], int]:
     values, rank = list(call.values), 0
     for name in ranked:
         i = call.position(name)
-        if isinstance(values[i], trt.Tensor):
+        if isinstance(values[i], list):
+            values[i] = [call.expanded(x, d) for x, d in zip(values[i], call.dims[i] if isinstance(call.dims[i], list) else [None] * len(values[i]))]
+            rank = max(rank, values[i][0].dim() - 1)
+        elif isinstance(values[i], trt.Tensor):
             rank = max(rank, call.rank(name))
             x = call.front(name)
             values[i] = x if call.rank(name) else x.unsqueeze(1)
     return values, rank
 
 
-def by_dims(tensors: tuple[str, ...], dims: tuple[str, ...]) -> Callable[[Call], Any]:
-    """The rule of an operator whose arguments `dims` name dimensions of `tensors`. None named means all, for an argument `dim`."""
+def by_dims(tensors: tuple[str, ...], dims: tuple[str, ...], made: tuple[str, ...] = (), results: Sequence[Sequence[str]] = (("*",),)) -> Callable[[Call], Any]:
+    """The rule of an operator whose arguments `dims` name dimensions of `tensors`, and `made` such of the result. None named means all, for an argument `dim`.
+
+    results: the words of `dims` in the row, of which those beside `*` and a named dimension are dimensions that the operator makes.
+    """
+    extra = sum(word.isalpha() and len(word) == 1 for word in results[0])
 
     def run(call: Call) -> Any:
         values, rank = _all_tensors(call, tensors)
@@ -43,21 +50,40 @@ def by_dims(tensors: tuple[str, ...], dims: tuple[str, ...]) -> Callable[[Call],
             given = values[i]
             if isinstance(given, int):
                 values[i] = shifted(given, rank)
+            elif given is None and call.type(name) == "int?":
+                return _of_all(call, values, rank, i)
             elif given is None or len(given) == 0:
-                values[i] = given if name == "dims" else list(range(1, max(rank, 1) + 1))
+                values[i] = given if given is not None and call.is_view or name == "dims" else list(range(1, max(rank, 1) + 1))
             else:
                 values[i] = [shifted(d, rank) for d in given]
+        for name in made:
+            i = call.position(name)
+            values[i] = shifted(values[i], rank + 1)
+        if made and rank == 0:  # what has no dimensions gets one by the operator
+            values = [v.squeeze(1) if isinstance(v, trt.Tensor) and v.dim() == 2 else v for v in values]
         result = call.run(*values)
-        return _without_added(result) if call.rank("index" if call.name == "gather" else tensors[0]) == 0 else result
+        added = not made and not isinstance(call[tensors[0]], list) and call.rank("index" if call.name == "gather" else tensors[0]) == 0
+        return _without_added(result, 2 + extra) if added else result
 
     return run
 
 
-def _without_added(result: Any) -> Any:
+def _of_all(call: Call, values: list[Any], rank: int, place: int) -> Any:
+    """The operator along the one dimension of flattened elements, for a dimension that is None."""
+    values[0] = flattened(values[0], 1, values[0].dim() - 1)
+    values[place] = 1
+    keepdim = "keepdim" in call.names and call["keepdim"]
+    if keepdim:
+        values[call.position("keepdim")] = False
+    result = call.run(*values)
+    return result.reshape(call.size, *[1] * rank) if keepdim else result
+
+
+def _without_added(result: Any, rank: int) -> Any:
     """Results of elements that were given a dimension, without it where they kept it."""
     if isinstance(result, trt.Tensor):
-        return result.squeeze(1) if result.dim() == 2 else result
-    return tuple(_without_added(x) for x in result)
+        return result.squeeze(1) if result.dim() == rank else result
+    return tuple(_without_added(x, rank) for x in result)
 
 
 @rule("scatter")
@@ -76,18 +102,6 @@ def _scatter(call: Call) -> Any:
     values[d] = shifted(values[d], rank)
     result = call.run(*values)
     return result.squeeze(1) if call.rank("self") == 0 else result
-
-
-@rule("argmax", "argmin")
-def _arg_extreme(call: Call) -> Any:
-    x, rank, keepdim = call.front("self"), call.rank("self"), call["keepdim"]
-    if call["dim"] is None:
-        result = call.run(flattened(x, 1, rank), 1, False)
-        return result.reshape(call.size, *[1] * rank) if keepdim else result
-    if rank == 0:
-        shifted(call["dim"], 0)
-        return call.run(x.unsqueeze(1), 1, False)
-    return call.run(x, shifted(call["dim"], rank), keepdim)
 
 
 @rule("median_all")
@@ -117,23 +131,18 @@ def by_leading(tensor: str) -> Callable[[Call], Any]:
     return run
 
 
-@rule("_pad_margins_backward")
-def _pad_margins_backward(call: Call) -> Tensor:
-    return call.run(grad_output=call.front("grad_output"), size=[call.size, *call["size"]])
-
-
 @rule("trace")
 def _trace(call: Call) -> Tensor:
     return trt.diagonal(call.front("self"), 0, 1, 2).sum(-1)
 
 
-@rule("cat", "stack")
+@rule("cat")
 def _join(call: Call) -> Any:
     tensors, dims, d = call.values[0], call.dims[0], call["dim"]
     rank = max(t.dim() - (b is not None) for t, b in zip(tensors, dims))
     given = []
     for t, b in zip(tensors, dims):
-        if call.name == "cat" and rank > 1 and t.dim() - (b is not None) == 1 and t.numel() == 0:
+        if rank > 1 and t.dim() - (b is not None) == 1 and t.numel() == 0:
             continue  # an empty vector joins anything
         given.append(call.expanded(t, b))
-    return call.run(given, shifted(d, rank + (call.name == "stack")))
+    return call.run(given, shifted(d, rank))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tensorrt_lite import _root as trt
-from tensorrt_lite._transforms.batching import Call, call_row, flattened, loop, padded, refuse_inplace, rule, to_front
+from tensorrt_lite._transforms.batching import Call, call_row, flattened, loop, padded, refuse_dynamic, refuse_inplace, rule, to_front
 from tensorrt_lite._transforms.rules_dims import shifted
 
 if TYPE_CHECKING:
@@ -17,18 +17,10 @@ if TYPE_CHECKING:
 def _masked_select(call: Call) -> Tensor:
     """By one mask, from every element as many."""
     if call.batched("mask"):
-        return _dynamic(call)
+        return refuse_dynamic(call)
     x, mask = padded(call.front("self"), call["mask"].dim()), call["mask"]
     x, mask = trt.broadcast_tensors(x, mask)
     return call.run(x, mask).view(call.size, -1) if x.numel() else x.new_empty((call.size, 0))
-
-
-@rule("nonzero", "distinct")
-def _dynamic(call: Call) -> Any:
-    raise RuntimeError(
-        f"vmap: aten::{call.name} is a dynamic operator: the shape of its result depends on the values, which differ within the batch. Please find an alternative "
-        "whose result has the same shape for all of them."
-    )
 
 
 def _rows(call: Call, rank: int) -> Tensor:
@@ -49,7 +41,7 @@ class _Indices:
         for x, d in zip(call.values[i], call.dims[i] if isinstance(call.dims[i], list) else [None] * len(call.values[i])):
             if x is not None and x.dtype in (trt.bool, trt.uint8):
                 if d is not None:
-                    _dynamic(call)
+                    refuse_dynamic(call)
                 pairs += [(part, None) for part in x.nonzero().unbind(1)]
             else:
                 pairs.append((x, d))

@@ -129,28 +129,6 @@ rule("fractional_max_pool2d")(_fractional(2))
 rule("fractional_max_pool3d")(_fractional(3))
 
 
-@rule("_resize")
-def _resize(call: Call) -> Tensor:
-    return unfold(call.run(self=fold(call.front("self"))), call.size)
-
-
-@rule("_resize_backward")
-def _resize_backward(call: Call) -> Tensor:
-    size = list(call["input_size"])
-    return unfold(call.run(grad_output=fold(call.front("grad_output")), input_size=[size[0] * call.size, *size[1:]]), call.size)
-
-
-@rule("grid_sampler")
-def _grid_sampler(call: Call) -> Tensor:
-    return unfold(call.run(input=fold(call.front("input")), grid=fold(call.front("grid"))), call.size)
-
-
-@rule("_grid_sampler_backward")
-def _grid_sampler_backward(call: Call) -> Tensor:
-    given = {name: fold(call.front(name)) for name in ("grad_output", "input", "grid")}
-    return unfold(call.run(**given), call.size)
-
-
 # ---- normalisation -------------------------------------------------------------------------------------------------
 
 
@@ -277,7 +255,6 @@ def _class_loss_backward(call: Call) -> Any:
     return result if single else unfold(result, call.size)
 
 
-@rule("_polar")
 def _polar(call: Call) -> Tensor:
     rank = max(call.rank("self"), call.rank("angle"))
     return call.run(*trt.broadcast_tensors(padded(call.front("self"), rank), padded(call.front("angle"), rank)))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorrt_lite import _root as trt
 from tensorrt_lite._C.core.hints import LazyModule
+from tensorrt_lite._declared import declarations
 from tensorrt_lite._transforms.batching import Call, Plain, by_elements, flattened, loop, names_of, padded, rule
 
 _nn = LazyModule("tensorrt_lite.nn")
@@ -16,110 +17,12 @@ if TYPE_CHECKING:
     from tensorrt_lite import Tensor
 
 
-def _product(call: Call, a: str, b: str) -> Tensor:
-    """The matrix product of two matrices of which one at least is batched."""
-    if not call.batched(b):
-        left = call.front(a)
-        rows = flattened(left, 0, 2)
-        return trt.mm(rows, call[b]).view(call.size, left.shape[1], call[b].shape[1])
-    return trt.bmm(call.front(a), call.front(b))
-
-
-def _scaled_sum(call: Call, product: Tensor, rank: int) -> Tensor:
-    """beta * self + alpha * product, where a beta of zero ignores self."""
-    alpha, beta = call["alpha"], call["beta"]
-    if alpha != 1:
-        product = product * alpha
-    if beta == 0:
-        return product
-    i = call.position("self")
-    other = padded(call.front("self"), rank) if call.dims[i] is not None else call.values[i]
-    return product + (other if beta == 1 else other * beta)
-
-
-@rule("mm")
-def _mm(call: Call) -> Tensor:
-    return _product(call, "self", "mat2")
-
-
-@rule("addmm")
-def _addmm(call: Call) -> Tensor:
-    return _scaled_sum(call, _product(call, "mat1", "mat2"), 2)
-
-
 @rule("_addmm_activation")
 def _addmm_activation(call: Call) -> Tensor:
-    total = _scaled_sum(call, _product(call, "mat1", "mat2"), 2)
+    from tensorrt_lite._transforms import rules_rows
+
+    total = rules_rows.by_pattern(rules_rows.pattern_of(call.name, declarations.of("addmm").dims))(call)
     return _nn.functional.gelu(total, approximate="tanh") if call["use_gelu"] else total.relu()
-
-
-@rule("mv")
-def _mv(call: Call) -> Tensor:
-    return _matrix_vector(call, "self", "vec")
-
-
-@rule("addmv")
-def _addmv(call: Call) -> Tensor:
-    return _scaled_sum(call, _matrix_vector(call, "mat", "vec"), 1)
-
-
-def _matrix_vector(call: Call, matrix: str, vector: str) -> Tensor:
-    if not call.batched(matrix):
-        return trt.mm(call.front(vector), call[matrix].t())
-    if not call.batched(vector):
-        return trt.matmul(call.front(matrix), call[vector])
-    return trt.bmm(call.front(matrix), call.front(vector).unsqueeze(2)).squeeze(2)
-
-
-@rule("dot")
-def _dot(call: Call) -> Tensor:
-    return trt.bmm(call.front("self").unsqueeze(1), call.front("tensor").unsqueeze(2)).view(-1)
-
-
-@rule("vdot")
-def _vdot(call: Call) -> Tensor:
-    return trt.bmm(call.front("self").conj().unsqueeze(1), call.front("other").unsqueeze(2)).view(-1)
-
-
-def _batched_product(call: Call, a: str, b: str) -> Tensor:
-    left, right = call.front(a), call.front(b)
-    if left.dim() != 4 or right.dim() != 4:
-        raise RuntimeError(f"{call.name}: batch1 and batch2 must be 3D tensors")
-    if left.shape[1] != right.shape[1] or left.shape[3] != right.shape[2]:
-        raise RuntimeError(
-            f"Expected size for first two dimensions of batch2 tensor to be: [{left.shape[1]}, {left.shape[3]}] but got: [{right.shape[1]}, {right.shape[2]}]."
-        )
-    return trt.bmm(flattened(left, 0, 2), flattened(right, 0, 2)).view(call.size, left.shape[1], left.shape[2], right.shape[3])
-
-
-@rule("bmm")
-def _bmm(call: Call) -> Tensor:
-    return _batched_product(call, "self", "mat2")
-
-
-@rule("baddbmm")
-def _baddbmm(call: Call) -> Tensor:
-    return _scaled_sum(call, _batched_product(call, "batch1", "batch2"), 3)
-
-
-@rule("linear")
-def _linear(call: Call) -> Tensor:
-    if not call.batched("weight") and not call.batched("bias"):
-        return call.run(input=call.front("input"))
-    x, w, rank = call.front("input"), call["weight"], call.rank("input")
-    if call.batched("weight"):
-        w = call.front("weight")
-        if w.dim() == 2:
-            result = (x * padded(w, rank)).sum(-1)
-        else:
-            rows = flattened(x, 1, x.dim() - 2)
-            result = trt.bmm(rows, w.transpose(1, 2)).view(*x.shape[:-1], w.shape[1])
-    else:
-        result = _nn.functional.linear(x, w)
-    bias = call.front("bias")
-    if bias is None:
-        return result
-    return result + (padded(bias, rank) if bias.dim() > 1 else bias.reshape(-1, *[1] * (result.dim() - 1)))
 
 
 @rule("_bilinear")
@@ -129,11 +32,6 @@ def _bilinear(call: Call) -> Tensor:
     outer = flat_a.unsqueeze(3) * flat_b.unsqueeze(2)
     result = trt.bmm(flattened(outer, 2, 2), flattened(w, 2, 2).transpose(1, 2))
     return result.view(*a.shape[:-1], w.shape[1])
-
-
-@rule("_int_mm")
-def _int_mm(call: Call) -> Tensor:
-    return trt.bmm(call.front("self").to(trt.int32), call.front("mat2").to(trt.int32))
 
 
 # ---- linear algebra --------------------------------------------------------------------------------------------------

@@ -6,14 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 from tensorrt_lite import _root as trt
 from tensorrt_lite._C.core import transform
+from tensorrt_lite._declared import declarations
 from tensorrt_lite._transforms.batching import Call, Plain, padded, rule, to_front, writer
 
 if TYPE_CHECKING:
     from tensorrt_lite import Tensor
 
-_FILLS = ("bernoulli", "cauchy", "exponential", "geometric", "log_normal", "normal", "random", "uniform", "_bernoulli_tensor")
-_DRAWS = ("_sample_bernoulli", "_sample_normal", "binomial", "poisson", "rrelu_with_noise", "_keep_mask")
-transform.set_random_operators([*_FILLS, *_DRAWS])
+def _random_operators() -> list[str]:
+    """The operators that draw: those with a generator, and masks."""
+    rows = (declarations.of(name) for name in declarations.names())
+    return ["_keep_mask", *(r.name.removesuffix("_") for r in rows if r.kind == "function" and "generator" in r.schema)]
+
+
+transform.set_random_operators(_random_operators())
 
 
 def check_randomness(level: Any) -> None:
@@ -30,8 +35,8 @@ def _repeat(call: Call, drawn: Tensor) -> Tensor:
     return drawn.unsqueeze(0).expand(call.size, *drawn.shape)
 
 
-@writer(*_FILLS)
-def _fill(call: Call) -> None:
+@writer()
+def fill(call: Call) -> None:
     check_randomness(call.level)
     target, dim = transform.unwrap(call.target, call.level)
     varying = any(d is not None for d in call.dims[1:])
@@ -54,8 +59,7 @@ def _fill(call: Call) -> None:
     x.copy_(one)
 
 
-@rule("_sample_bernoulli", "poisson", "binomial")
-def _sample(call: Call) -> Any:
+def sample(call: Call) -> Any:
     check_randomness(call.level)
     tensors = [i for i, v in enumerate(call.values) if isinstance(v, trt.Tensor)]
     varying = [i for i in tensors if call.dims[i] is not None]
@@ -95,12 +99,6 @@ def _keep_mask(call: Call) -> Any:
     if call.level.randomness == "same" and call.size:
         return Plain(call.run(x[0], *call.values[1:]))
     return call.run(x, *call.values[1:])
-
-
-@rule("_masked_scale")
-def _masked_scale(call: Call) -> Tensor:
-    rank = max(call.rank("self"), call.rank("mask"))
-    return call.run(padded(call.front("self"), rank).contiguous(), padded(call.front("mask"), rank).contiguous(), call["scale"])
 
 
 @rule("rrelu_with_noise")

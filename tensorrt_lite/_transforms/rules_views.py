@@ -7,20 +7,10 @@ from typing import TYPE_CHECKING, Any
 from tensorrt_lite import _root as trt
 from tensorrt_lite._C.core import transform
 from tensorrt_lite._transforms.batching import Call, padded, refuse_inplace, rule, to_front, writer
-from tensorrt_lite._transforms.rules_dims import shifted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
 
     from tensorrt_lite import Tensor
-
-@rule("unfold")
-def _unfold(call: Call) -> Tensor:
-    x, rank = call.front("self"), call.rank("self")
-    if rank == 0:
-        return call.run(x.unsqueeze(1), shifted(call["dimension"], 0), call["size"], call["step"]).squeeze(1)
-    return call.run(x, shifted(call["dimension"], rank), call["size"], call["step"])
-
 
 @rule("_to_copy")
 def _to_copy(call: Call) -> Tensor:
@@ -48,90 +38,12 @@ def _in_format(call: Call, x: Tensor, memory_format: Any) -> Tensor:
     return call.run(x, memory_format) if call.name == "clone" else x.clone(memory_format=trt.contiguous_format)
 
 
-@rule("transpose")
-def _transpose(call: Call) -> Tensor:
-    x, rank = call.front("self"), call.rank("self")
-    a, b = shifted(call["dim0"], rank), shifted(call["dim1"], rank)
-    return x.transpose(a, b) if rank else x.view(x.shape)
-
-
 @rule("t")
 def _t(call: Call) -> Tensor:
     x, rank = call.front("self"), call.rank("self")
     if rank > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {rank}D")
     return x.transpose(1, 2) if rank == 2 else x.view(x.shape)
-
-
-@rule("permute")
-def _permute(call: Call) -> Tensor:
-    rank = call.rank("self")
-    return call.front("self").permute([0, *(shifted(d, rank) for d in call["dims"])])
-
-
-@rule("squeeze")
-def _squeeze(call: Call) -> Tensor:
-    x, rank, dims = call.front("self"), call.rank("self"), call["dim"]
-    if dims is None:
-        wanted = [d for d in range(1, rank + 1) if x.shape[d] == 1]
-    else:
-        wanted = [shifted(d, rank) for d in dims] if rank else []
-    return call.run(x, wanted)
-
-
-@rule("unsqueeze")
-def _unsqueeze(call: Call) -> Tensor:
-    return call.front("self").unsqueeze(shifted(call["dim"], call.rank("self") + 1))
-
-
-@rule("expand")
-def _expand(call: Call) -> Tensor:
-    size = call["size"]
-    if len(size) < call.rank("self"):
-        raise RuntimeError(
-            f"expand(Tensor{{{list(transform_shape(call))}}}, size={list(size)}): the number of sizes provided ({len(size)}) must be greater or equal to the number of "
-            f"dimensions in the tensor ({call.rank('self')})"
-        )
-    return padded(call.front("self"), len(size)).expand(call.size, *size)
-
-
-def transform_shape(call: Call) -> Sequence[int]:
-    """The shape of an element of the first argument."""
-    shape = list(call.values[0].shape)
-    if call.dims[0] is not None:
-        del shape[call.dims[0]]
-    return shape
-
-
-def _resolved(size: Sequence[int], numel: int) -> list[int]:
-    """Sizes in which -1 is replaced: with a batch of no elements it would be ambiguous."""
-    known = 1
-    for n in size:
-        known *= n if n != -1 else 1
-    return [numel // known if n == -1 and known else n for n in size]
-
-
-@rule("view")
-def _view(call: Call) -> Tensor:
-    x = call.front("self")
-    numel = 1
-    for n in x.shape[1:]:
-        numel *= n
-    size = _resolved(call["size"], numel)
-    product = 1
-    for n in size:
-        product *= n
-    if product != numel:
-        raise RuntimeError(f"shape '{list(call['size'])}' is invalid for input of size {numel}")
-    return x.view((call.size, *size))
-
-
-@rule("view_dtype")
-def _view_dtype(call: Call) -> Tensor:
-    x = call.front("self")
-    if call.rank("self") == 0:
-        return call.run(x.unsqueeze(1), call["dtype"]).squeeze(1)
-    return call.run(x, call["dtype"])
 
 
 @rule("as_strided")

@@ -349,5 +349,35 @@ def policy_of(module: Any, program: models.Program) -> Counter[str]:
     return seen
 
 
-OPERATOR_KINDS = {"sequence": sequence, "reissue": reissue, "fake": fake}
-MODEL_KINDS = {"sequence": sequence_of_model, "reissue": reissue_of_model, "fake": fake_of_model, "counts": counts_of_model}
+# ---- rules of sizes and dtypes -------------------------------------------------------------------------------------
+
+
+def rules(report: Report, case: Case) -> None:
+    """Every call that a mode sees has results of the sizes and dtypes that the operator's row says."""
+    try:
+        whole(case.ours())
+    except Exception:  # noqa: BLE001 (what is refused has no results)
+        return
+    run = case.ours()
+    note_rules(report, case.label, lambda: whole(run))
+
+
+def note_rules(report: Report, label: str, run: Callable[[], Any]) -> None:
+    right, wrong, _ = record.compare_rules(run)
+    report.common += right
+    report.total += right + len(wrong)
+    if wrong:
+        report.fail(f"{label}: " + "; ".join(dict.fromkeys(wrong)))
+    else:
+        report.passed += 1
+
+
+def rules_of_model(name: str) -> Report:
+    report, program = Report(), models.build(trt, name)
+    for step in ("first step", "second step"):
+        note_rules(report, step, program.step)
+    return report
+
+
+OPERATOR_KINDS = {"sequence": sequence, "reissue": reissue, "fake": fake, "rules": rules}
+MODEL_KINDS = {"sequence": sequence_of_model, "reissue": reissue_of_model, "fake": fake_of_model, "rules": rules_of_model, "counts": counts_of_model}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import keyword
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 import tensorrt_lite as trt
+from tensorrt_lite._declared import shapes
 from tensorrt_lite.utils._python_dispatch import TorchDispatchMode
 
 # What shows allocations and handles rather than arithmetic.
@@ -211,3 +213,57 @@ def issue_again(run: Callable[[], Any]) -> tuple[int, list[str]]:
     found = [call.again() for call in mode.calls if not is_uninitialised(call)]
     wrong = [text for text in found if text]
     return len(found) - len(wrong), wrong
+
+
+# ---- rules of sizes and dtypes -------------------------------------------------------------------------------------
+
+
+class Rules(TorchDispatchMode):
+    """Compares results with what the rows say of their sizes and dtypes; calls that write to an argument are left out."""
+
+    def __init__(self) -> None:
+        self.right, self.wrong, self.without = 0, [], set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name, kwargs = rule_of(func), kwargs or {}
+        expected = None
+        if name is not None and not func._schema.is_mutable and all(t.layout is trt.strided for t in tensors_of((args, kwargs))):
+            given = dict(zip((a.name for a in func._schema.arguments), args), **kwargs)
+            given = {k + "_" if keyword.iskeyword(k) else k: v for k, v in given.items()}
+            try:
+                expected = shapes.infer(name, **given)
+            except NotImplementedError:  # sizes that depend on elements
+                pass
+            except Exception as error:  # noqa: BLE001
+                expected = f"{type(error).__name__}: {error}"
+        elif name is None:
+            self.without.add(str(func))
+        result = func(*args, **kwargs)
+        if expected is not None:
+            found = [shapes.Spec(x.shape, x.dtype) for x in tensors_of(result)]
+            if isinstance(expected, str) or found != [x for x in expected if x.shape is not None]:
+                self.wrong.append(f"{func} gives {found}, the row says {expected}")
+            else:
+                self.right += 1
+        return result
+
+
+def rule_of(func: Any) -> str | None:
+    """The row with the rule of an operator."""
+    base = str(func).rpartition(".")[0].removeprefix("aten.")
+    return next((name for name in (base, base.replace(".", "::", 1)) if name in shapes.rules()), None)
+
+
+def tensors_of(value: Any) -> list[Any]:
+    if isinstance(value, trt.Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    return [t for x in value for t in tensors_of(x)] if isinstance(value, (list, tuple)) and not hasattr(value, "numel") else []
+
+
+def compare_rules(run: Callable[[], Any]) -> tuple[int, list[str], set[str]]:
+    """(calls as the rows say, what differs, operators without a rule)."""
+    with Rules() as mode:
+        run()
+    return mode.right, mode.wrong, mode.without

@@ -15,7 +15,7 @@ from .pointwise import loops_of
 from .schema import COMPLEX, DTYPES, MODULES, Operator, aliases, contract, schema_text
 
 _EXPRESSIONS = {"expr": "", "int_expr": "integer", "complex_expr": "complex", "bool_expr": "bool"}
-_KEPT = ("overloads", "starred", "by_name", "opaque", "spellings", "promote", "autocast", "forward", "samples", "symbol", "node", "batch", "shape", "dtype", "require", "let", "forms", "wraps")
+_KEPT = ("overloads", "starred", "by_name", "opaque", "spellings", "promote", "autocast", "forward", "samples", "symbol", "node", "dims", "shape", "dtype", "require", "let", "forms", "wraps")
 
 
 def listed(words: list[str]) -> str:

@@ -27,9 +27,8 @@ says `backward: none` where it has no gradient; steps.py writes its kernel. `mov
 views do; stored ({type or set of STORED_SETS: policy}: how other operators take them, core/storage_types.pyx; a pointwise row computes in the loop of the type's compute
 type, or chooses between elements by their `bits`; `own`: the kernels look at the type themselves). Also: aliases (other public names), node (the Node's class, where its name is another than PyTorch's rule gives), symbol (`add`: the operator symbols `__add__`, `__radd__`,
 `__iadd__`), first_bool (the first operand is a condition), cases (by parameter the numbers that get a loop of their own), int_expr, bool_expr, complex_expr, half_expr (for types that expr
-does not fit; in half_expr `half` in a function's name stands for f16 or bf16), half_bits (of a half type's bits as an integer), bool_error, int_error (the message where such types are refused), backward_dtypes (of the fused gradient), multi_view (a list of views is the result). `samples` names what the tests draw, `reference` PyTorch's function. batch (how vmap runs it on a batch: `dims <tensors>: <arguments>` that name dimensions, counted behind the batch;
-`leading <tensor>`, whose leading dimensions may be any; `matrices <tensor> <rank>, ...`, whose last dimensions count; `images <spatial dimensions> <tensors>: <size>`, with which the batch
-is folded). Pointwise rows and structured ones with `self` and `dim` need none; other rules are functions of tensorrt_lite/_transforms.
+does not fit; in half_expr `half` in a function's name stands for f16 or bf16), half_bits (of a half type's bits as an integer), bool_error, int_error (the message where such types are refused), backward_dtypes (of the fused gradient), multi_view (a list of views is the result). `samples` names what the tests draw, `reference` PyTorch's function. dims (which dimension of which operand goes where, `n k, k m -> n m`:
+tensorrt_lite/_transforms/rules_rows.py has the notation; from it vmap runs the operator on a batch). Pointwise rows and structured ones with `self` and `dim` need none; other rules are functions of tensorrt_lite/_transforms.
 shape, dtype, require, let: sizes and dtypes of the results, refusals and names for parts of both, in the language of shapes.py; pointwise rows have the first two implicitly.
 
 <family>/composed.yaml has the rows of public functions that are written by hand over these: `composed` (a body in Cython or Python) and `factory` (makes
@@ -70,7 +69,7 @@ KNOWN_KEYS = {
     "multi_view", "bool_error", "int_error", "tensor_only", "symbol", "cases",
     "overload", "autocast", "two_numbers", "exact_out", "out_needs", "public", "body", "forward", "flat", "saved_for", "saved_as", "recorded", "held", "moves", "stored", "composed", "decompose",
     "step", "operation", "meta", "called",
-    "overloads", "spellings", "by_name", "starred", "batch", "forms", "wraps",
+    "overloads", "spellings", "by_name", "starred", "dims", "forms", "wraps",
     "shape", "dtype", "require", "let", "input_dtype", "step_dtype", "contiguous", "complex_kernel",
 }  # fmt: skip
 COMPOSED_KEYS = {
@@ -260,19 +259,19 @@ def stored_bits(op: Operator) -> tuple[str, bool]:
     return hex(sum(1 << row.code for row in dtypes.ALL if row.type in policies)), "bits" in policies.values()
 
 
-BATCH_KINDS = {"dims", "leading", "matrices", "images"}
+_DIMS_WORD = re.compile(r"[a-z0-9]|\[[a-z]\]|\*|\.\.\.|conj|\[?(?P<argument>\w{2,})\]?|(perm|sizes)\((?P<whole>\w+)\)")
 
 
-def check_batch(row: dict[str, Any], arguments: list[Argument], where: str) -> None:
-    """The row's rule for batches names arguments that there are."""
-    text = row.get("batch")
+def check_dims(row: dict[str, Any], arguments: list[Argument], where: str) -> None:
+    """The row's `dims` has words of the notation, no more operands than there are tensors, and names arguments that there are."""
+    text = row.get("dims")
     if text is None:
         return
-    kind, _, rest = str(text).partition(" ")
-    names = [word for word in re.split(r"[,: ]+", rest) if word and not word.isdigit()]
-    unknown = set(names) - {a.name for a in arguments}
-    if kind not in BATCH_KINDS or not names or unknown:
-        raise DeclarationError(f"{where}: batch {text!r} is not of {sorted(BATCH_KINDS)}, or names no argument: {sorted(unknown)}")
+    left, arrow, right = str(text).partition("->")
+    found = [_DIMS_WORD.fullmatch(word) for word in f"{left} {right}".replace(",", " ").split()]
+    names = {m["argument"] or m["whole"] for m in found if m} - {None, "conj"}
+    if not arrow or None in found or names - {a.name for a in arguments} or len(left.split(",")) > len([a for a in arguments if a.type.startswith("Tensor")]):
+        raise DeclarationError(f"{where}: dims {text!r} is not in the notation of tensorrt_lite/_transforms/rules_rows.py, or names no argument: {sorted(names - {a.name for a in arguments})}")
 
 
 def parse_row(row: dict[str, Any], family: str, composed: bool = False) -> Operator:
@@ -289,7 +288,7 @@ def parse_row(row: dict[str, Any], family: str, composed: bool = False) -> Opera
     declared, arguments, returns, result_names = parse_signature(row["signature"])
     if declared not in (None, name.rpartition(".")[2], name.removeprefix("trtl_")):
         raise DeclarationError(f"{family}.yaml: {name} has the signature of {declared}")
-    check_batch(row, arguments, f"{family}.yaml: {name}")
+    check_dims(row, arguments, f"{family}.yaml: {name}")
     variants = row.get("variants", "" if "." in name else "function, method")
     chosen = {v.strip() for v in variants.split(",")} if isinstance(variants, str) else set(variants)
     if not chosen <= VARIANTS | MODULES | {""}:
