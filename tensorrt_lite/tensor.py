@@ -15,6 +15,7 @@ from tensorrt_lite._C.core import args as _args
 from tensorrt_lite._C.core import dlpack as _dlpack_core
 from tensorrt_lite._C.core import overrides as _overrides
 from tensorrt_lite._C.core import python_key as _python_key
+from tensorrt_lite._C.core import storage_types as _storage_types
 from tensorrt_lite._C.core import symbols as _symbols
 from tensorrt_lite._C.core.overrides import DisableTorchFunction, DisableTorchFunctionSubclass, PublicProperty
 from tensorrt_lite._C.core.storage import Storage as UntypedStorage  # noqa: F401 (the package's name for it)
@@ -623,6 +624,24 @@ def _schema_of(operator):
     return _aten.schema_of(operator)
 
 
+def _tags_of(operator):
+    import tensorrt_lite._declared.aten as _aten
+
+    return _aten.tags_of(operator)
+
+
+def _tags_of_row(name):
+    import tensorrt_lite._declared.declarations as _declarations  # which dtypes without loops ask for
+
+    return _declarations.tags(name)
+
+
+def _selector_of(name):
+    import tensorrt_lite._declared.declarations as _declarations
+
+    return _declarations.of(name).selects
+
+
 def _forms_of(name, which, schema):
     import tensorrt_lite._declared.overloads as _overloads  # which modes alone ask for
 
@@ -751,7 +770,9 @@ def _attach() -> None:
     _C._disabled_torch_function_impl = _run_without_overrides
     _C._disabled_torch_dispatch_impl = _run_without_dispatch
     _python_key._set_disabled_dispatch(_run_without_dispatch)
-    _python_key.set_packet_functions(_packet_of, _schema_of, _forms_of)
+    _python_key.set_packet_functions(_packet_of, _schema_of, _forms_of, _tags_of)
+    _args._set_row_tags(_tags_of_row)
+    _storage_types._set_selectors(_selector_of)
     Tensor.__torch_dispatch__ = classmethod(_run_without_dispatch)
     _register_types(Tensor, Parameter, Size)
     _symbols.install(Tensor, Parameter)

@@ -192,11 +192,19 @@ cdef int parse_size(object x, Dims* d, str op, str name) except -1:
     return parse_dims(x, d, op, name)
 
 
-# What makes, fills, copies, casts and views tensors: it takes dtypes without loops. Other operators would compute in them.
-cdef frozenset TAKE_STORAGE_ONLY = frozenset((
-    "to", "_to_copy", "view", "view_dtype", "empty", "zeros", "ones", "full", "empty_like", "zeros_like", "ones_like", "full_like", "new_empty", "new_zeros", "new_ones", "new_full",
-    "empty_strided", "new_empty_strided", "empty_permuted", "tensor", "new_tensor", "as_tensor", "asarray", "scalar_tensor", "frombuffer", "eye", "cat", "can_cast"))
-cdef dict TAKE_STORAGE_ONLY_OF = {CAT_INT: ("randint", "randint_like"), CAT_FLOAT: (), CAT_COMPLEX: ("rand", "randn", "rand_like", "randn_like", "normal")}
+cdef object _tags_of_row = None
+
+
+def _set_row_tags(f):
+    """f(operator's name): the tags of its row."""
+    global _tags_of_row
+    _tags_of_row = f
+
+
+cdef bint takes_storage_only(str op, int code) except -1:
+    """Whether an operator makes, fills, copies, casts or views tensors of a dtype without loops. Others would compute in it."""
+    tags = _tags_of_row(op)
+    return "stored_dtypes" in tags or category[code] == CAT_INT and "stored_ints" in tags or category[code] == CAT_COMPLEX and "stored_complex" in tags
 
 
 cdef int parse_dtype(object x, str op) except -2:
@@ -204,7 +212,7 @@ cdef int parse_dtype(object x, str op) except -2:
     if x is None:
         return -1
     if isinstance(x, dtype):
-        if not has_loops((<dtype>x).code) and op not in TAKE_STORAGE_ONLY and op not in TAKE_STORAGE_ONLY_OF[category[(<dtype>x).code]]:
+        if not has_loops((<dtype>x).code) and not takes_storage_only(op, (<dtype>x).code):
             raise NotImplementedError(f"\"{op}\" not implemented for '{dtype_label((<dtype>x).code).decode()}': the type is only stored, moved and cast")
         return (<dtype>x).code
     if x is float:

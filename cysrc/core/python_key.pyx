@@ -48,6 +48,11 @@ cdef class Way:
     cdef readonly Operator func
     cdef readonly tuple take, give, needs, fixed
 
+    @property
+    def row_name(self):
+        """The row's name."""
+        return self.op.name.decode()
+
     cdef bint fits(self, tuple given) except -1:
         cdef Py_ssize_t i
         cdef int kind
@@ -148,6 +153,11 @@ cdef class Operator:
     def _schema(self):
         """The schema with attributes: name, arguments, returns."""
         return _schema_of(self)
+
+    @property
+    def tags(self):
+        """PyTorch's tags of the overload, a list of `Tag`."""
+        return _tags_of(self)
 
     @property
     def overloadpacket(self):
@@ -303,10 +313,14 @@ def split_arguments_of_row(Operator func, tuple arguments):
 cdef object _packet_of = None, _schema_of = None, _forms_of = None
 
 
-def set_packet_functions(packet_of, schema_of, forms_of):
-    """packet_of(operator) and schema_of(operator) answer for operator objects; forms_of(row, mode), or of a name and an overload, has their schemas and ways."""
-    global _packet_of, _schema_of, _forms_of
-    _packet_of, _schema_of, _forms_of = packet_of, schema_of, forms_of
+def set_packet_functions(packet_of, schema_of, forms_of, tags_of):
+    """packet_of(operator), schema_of(operator) and tags_of(operator) answer for operator objects; forms_of(row, mode), or of a name and an overload, has their schemas
+    and ways."""
+    global _packet_of, _schema_of, _forms_of, _tags_of
+    _packet_of, _schema_of, _forms_of, _tags_of = packet_of, schema_of, forms_of, tags_of
+
+
+cdef object _tags_of = None
 
 
 cdef object _write_check = None
@@ -729,6 +743,11 @@ class Factory:
     @property
     def _schema(self):
         return _schema_of(self)
+
+    @property
+    def tags(self):
+        """PyTorch's tags of the operator, a list of `Tag`."""
+        return _tags_of(self)
 
     @property
     def sizes_at(self):

@@ -88,9 +88,13 @@ cdef object given_as(object x, int code, char letter, int target, list pairs):
     return r
 
 
-# Arguments of operators that move bits: what chooses elements has a type of its own, and what may be one value for all is converted.
-cdef frozenset CHOOSERS = frozenset(("condition", "mask", "index", "indices"))
-cdef frozenset VALUES = frozenset(("value", "values", "src", "source", "input", "other"))
+cdef object _selector_of = None
+
+
+def _set_selectors(f):
+    """f(row's name): the argument that chooses elements, which has a type of its own; "" without one."""
+    global _selector_of
+    _selector_of = f
 
 
 cdef object element_value(str op, str name, object x, int code):
@@ -100,10 +104,10 @@ cdef object element_value(str op, str name, object x, int code):
     cdef TensorBase t, r
     if name == "reduce" and x is not None or name == "accumulate" and x:
         raise NotImplementedError(f"\"{op}\" with {name} not implemented for '{dtype_label(code).decode()}'")
-    if name in CHOOSERS or not isinstance(x, TensorBase) or (<TensorBase>x).dtype == code:
+    if not isinstance(x, TensorBase) or (<TensorBase>x).dtype == code or name == _selector_of(op):
         return x
     t = <TensorBase>x
-    if t.ndim or name not in VALUES or not can_cast(t.dtype, code):
+    if t.ndim or name == "self" or not can_cast(t.dtype, code):
         raise RuntimeError(f"{op}(): expected {name} to be of the dtype {dtype_of(code)}, but it is of {dtype_of(t.dtype)}")
     r = cast_to(t, code)
     r.wrapped_number = t.wrapped_number

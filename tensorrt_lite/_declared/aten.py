@@ -7,6 +7,7 @@ and factories have objects, too; modes below Autograd see what composed operator
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tensorrt_lite import _ops
@@ -50,9 +51,9 @@ class ComposedOperator:
         return f"aten::{self._name}" + ("" if self.overload == "default" else f".{self.overload}")
 
     @property
-    def tags(self) -> frozenset[str]:
-        """What the row says of it."""
-        return self.declaration.tags
+    def tags(self) -> list[Any]:
+        """PyTorch's tags of the overload."""
+        return tags_of(self)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
@@ -205,6 +206,49 @@ def schema_of(operator: Any) -> Any:
         text = (found[0].overloads or (found[0].schema,))[0]
     text = re.sub(r"Tensor\?(\(\w+!?\))", r"Tensor\1?", text)  # rows may write the ? first
     return _schema.parse(f"{operator.namespace}::{text.removeprefix('trtl_')}")
+
+
+def declarations_of(operator: Any) -> list[Declaration]:
+    """The rows that an overload is a call of."""
+    import tensorrt_lite._declared.declarations as _declarations
+
+    if isinstance(operator, ComposedOperator):
+        return [operator.declaration]
+    if isinstance(operator, Operator):
+        rows = dict.fromkeys([operator.row_name, *(way.row_name for way in operator.ways)])
+        public = [name if name in _declarations.names() else f"{name}_" for name in rows]  # of a row in place alone
+        return [_declarations.of(name) for name in public if name in _declarations.names()]
+    found = _declarations.find(operator._name)
+    return [] if found is None else [found[0]]
+
+
+_OF_ALL_FORMS = ("data_dependent_output", "dynamic_output_shape", "nondeterministic_seeded", "pointwise", "reduction")
+
+
+def tags_of(operator: Any) -> list[Any]:
+    """PyTorch's tags of an overload, by what its rows say."""
+    return list(_known_tags(operator))
+
+
+@cache
+def _known_tags(operator: Any) -> tuple[Any, ...]:
+    from tensorrt_lite._functions.package_facts import Tag
+
+    overload = operator.overload
+    said = set[str]()
+    for row in declarations_of(operator):
+        said |= {tag.partition(".")[0] for tag in row.tags if "." not in tag or tag.partition(".")[2] == overload}
+    writes = getattr(operator, "mode", 0)
+    in_place = writes == 2 or operator._name.endswith("_") and not operator._name.startswith("_")
+    out = writes == 1 or overload == "out" or overload.endswith("_out")
+    found = {tag for tag in _OF_ALL_FORMS if tag in said} | {"pt2_compliant_tag"}
+    if "core" in said and not in_place and not out:
+        found.add("core")
+    if in_place:
+        found |= {"inplace"} | {"inplace_view"} & said
+    if out:
+        found.add("out")
+    return tuple(sorted(Tag[name] for name in found))
 
 
 def packet_of(operator: Any) -> OperatorPacket | None:

@@ -43,6 +43,8 @@ class Declaration:
     promote: str = "same"
     symbol = samples = node = dims = ""
     autocast: str | dict[str, str] | None = None
+    tagged: tuple[str, ...] = ()
+    selects: str = ""
     shape: str | tuple[str, ...] = ""
     dtype: str | tuple[str, ...] = ""
 
@@ -105,11 +107,12 @@ class Declaration:
 
     @property
     def tags(self) -> frozenset[str]:
-        """`pointwise`, `view`, `inplace`, `out`, `factory`, `composed`, `nondeterministic_seeded`: what a pass over operators asks first."""
-        found = {self.kind} - {FUNCTION} | {INPLACE, "out"} & set(self.variants)
+        """What a pass over operators asks first: the row's tags (tools/codegen/schema.py), `view`, `inplace`, `out`, `factory`, `composed`, and PyTorch's
+        `nondeterministic_seeded` of what draws random numbers. A tag of one overload is `core.Tensor`."""
+        found = {self.kind} - {FUNCTION} | {INPLACE, "out"} & set(self.variants) | set(self.tagged)
         if self.name.endswith("_") and not self.name.startswith("_"):
             found.add(INPLACE)
-        return frozenset(found | ({"view"} if self.view else set()) | ({"nondeterministic_seeded"} if "generator" in self.schema else set()))
+        return frozenset(found | ({"view"} if self.view else set()) | ({"nondeterministic_seeded"} if "random" in found else set()))
 
 
 class _Table(Mapping[str, Declaration]):
@@ -147,6 +150,12 @@ def names() -> KeysView[str]:
 def of(name: str) -> Declaration:
     """The row of this name. KeyError without one."""
     return _table()[name]
+
+
+def tags(path: str) -> frozenset[str]:
+    """The tags of the row behind a public path; none without a row."""
+    found = find(path)
+    return frozenset() if found is None else found[0].tags
 
 
 def samples() -> dict[str, str]:

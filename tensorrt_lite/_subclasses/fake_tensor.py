@@ -19,14 +19,13 @@ from tensorrt_lite import _root as trt
 from tensorrt_lite._C.core.hints import LazyModule
 from tensorrt_lite import _C
 from tensorrt_lite._C import FACTORIES
+from tensorrt_lite._functions.package_facts import Tag
 from tensorrt_lite.utils._python_dispatch import TorchDispatchMode, _disable_current_modes, _get_current_dispatch_mode_stack
 
 _nn = LazyModule("tensorrt_lite.nn")
 
 __all__ = ["DataDependentOutputException", "DynamicOutputShapeException", "FakeTensor", "FakeTensorMode", "UnsupportedFakeTensorException"]
 
-# Operators whose results' shapes depend on elements.
-_DYNAMIC = {"nonzero", "masked_select", "distinct", "unique", "unique_consecutive", "unique_dim", "bincount", "repeat_interleave"}
 _CPU = trt.device("cpu")
 
 
@@ -86,19 +85,8 @@ class FakeTensor(trt.Tensor):
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         return f"FakeTensor(..., {'' if self.device == _CPU else f'device={str(self.device)!r}, '}size={tuple(self.shape)}, dtype={self.dtype})"
 
-    def item(self) -> Any:
-        raise DataDependentOutputException(f"aten._local_scalar_dense.default of {self!r}")
-
-    def tolist(self) -> Any:
-        raise DataDependentOutputException(f"tolist of {self!r}")
-
     def numpy(self, *, force: bool = False) -> Any:
         raise RuntimeError(".numpy() is not supported for tensor subclasses.")
-
-    def __bool__(self) -> bool:
-        return self.item()
-
-    __int__ = __float__ = __complex__ = __index__ = __bool__
 
 
 def _tensors(x: Any) -> Any:
@@ -110,6 +98,12 @@ def _tensors(x: Any) -> Any:
     elif isinstance(x, dict):
         for y in x.values():
             yield from _tensors(y)
+
+
+def _depends_on_elements(func: Any, args: tuple[Any, ...]) -> bool:
+    """Whether the result's shape depends on elements: of an operator that takes indices, where one is a mask."""
+    indices = [x for x in args if isinstance(x, (list, tuple)) and any(isinstance(y, trt.Tensor) for y in x)]
+    return not indices or any(y.dtype in (trt.bool, trt.uint8) for x in indices for y in x if isinstance(y, trt.Tensor))
 
 
 def _mapped(x: Any, function: Any) -> Any:
@@ -156,8 +150,11 @@ class FakeTensorMode(TorchDispatchMode):
     def dispatch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run an operator on the meta tensors of its arguments."""
         name = getattr(func, "_name", str(func))
-        if name in _DYNAMIC:
+        tags = getattr(func, "tags", ())
+        if Tag.dynamic_output_shape in tags and _depends_on_elements(func, args):
             raise DynamicOutputShapeException(func)
+        if Tag.data_dependent_output in tags:
+            raise DataDependentOutputException(func)
         given = [t for t in _tensors((args, kwargs)) if isinstance(t, FakeTensor)]
         if name in FACTORIES and not given:
             return self._make(func, args, kwargs)

@@ -14,6 +14,8 @@ from tensorrt_lite import _root as trt
 from tensorrt_lite._C.core.hints import LazyModule
 from tensorrt_lite._C.core import dispatch as _dispatch
 from tensorrt_lite._C.core import python_key
+from tensorrt_lite._declared import declarations as _declarations
+from tensorrt_lite._functions.package_facts import Tag
 from tensorrt_lite.utils._python_dispatch import TorchDispatchMode
 from tensorrt_lite.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["FunctionalTensor", "functionalize"]
 
-_RESHAPING = {"view", "_unsafe_view", "unflatten", "flatten", "squeeze", "unsqueeze", "view_as", "alias", "detach", "_reshape_alias"}
 _CHOICES = """
      remove='mutations': all inplace and out= operators will be removed from the program, and replaced with their out-of-place equivalents.
      remove='mutations_and_views': In addition to the above, all aliasing operators {view} will be replaced with their non-aliasing counterparts, {view}_copy.
@@ -66,7 +67,7 @@ class _Step:
         aten = _library.ops.aten
         if name == "view" and args and isinstance(args[0], trt.dtype):
             return value.contiguous().view(parent.dtype)
-        if name in _RESHAPING:
+        if "reshapes" in _declarations.tags(name):
             return self._like(value, "view", "view_copy", tuple(parent.shape))
         if name == "t":
             return self._like(value, "t", "t_copy")
@@ -324,14 +325,11 @@ class _Functionalize(TorchDispatchMode):
             value = values[1]
             return value.to(target.dtype).expand(target.shape).clone() if isinstance(value, trt.Tensor) else trt.full_like(target, value)
         form = self._functional_form(func)
-        if form is None or name in _RANDOM:
+        if form is None or Tag.nondeterministic_seeded in getattr(func, "tags", ()):
             made = target.clone()
             func(made, *values[1:], **named)
             return made
         return form(*values, **named)
-
-
-_RANDOM = {"normal_", "uniform_", "bernoulli_", "random_", "exponential_", "geometric_", "cauchy_", "log_normal_"}
 
 
 def _results_given(func: Any, kwargs: Any) -> Any:

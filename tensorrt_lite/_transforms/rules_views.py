@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorrt_lite import _root as trt
 from tensorrt_lite._C.core import transform
+from tensorrt_lite._declared import declarations as _declarations
 from tensorrt_lite._transforms.batching import Call, padded, refuse_inplace, rule, to_front, writer
 
 if TYPE_CHECKING:
@@ -80,7 +81,6 @@ def _fill(call: Call) -> Any:
 
 _LIKE = {"zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like", "randint_like"}
 _NEW = {"new_zeros", "new_ones", "new_empty", "new_full"}
-_RANDOM = {"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like"}
 
 
 def make(level: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -90,11 +90,12 @@ def make(level: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any
     name = function.__name__
     value, dim = transform.unwrap(args[0], level) if args else (None, None)
     different = False
-    if name in _RANDOM:
+    random = "random" in _declarations.tags(name)
+    if random:
         check_randomness(level)
         different = level.randomness == "different"
     if name in _LIKE and dim is not None:
-        if name in _RANDOM and not different:
+        if random and not different:
             return function(to_front(value, dim)[0], *args[1:], **kwargs)
         kwargs.pop("memory_format", None)
         return transform.wrap(function(to_front(value, dim), *args[1:], **kwargs), level, 0)

@@ -12,10 +12,10 @@ from typing import Any
 
 from .entries import has_entry
 from .pointwise import loops_of
-from .schema import COMPLEX, DTYPES, MODULES, Operator, aliases, contract, schema_text
+from .schema import COMPLEX, DTYPES, MODULES, Operator, aliases, contract, schema_text, tags_of
 
 _EXPRESSIONS = {"expr": "", "int_expr": "integer", "complex_expr": "complex", "bool_expr": "bool"}
-_KEPT = ("overloads", "starred", "by_name", "opaque", "spellings", "promote", "autocast", "forward", "samples", "symbol", "node", "dims", "shape", "dtype", "require", "let", "forms", "wraps")
+_KEPT = ("overloads", "starred", "by_name", "opaque", "spellings", "promote", "autocast", "forward", "samples", "symbol", "node", "dims", "shape", "dtype", "require", "let", "forms", "wraps", "selects")
 
 
 def listed(words: list[str]) -> str:
@@ -87,6 +87,8 @@ def declaration(op: Operator) -> dict[str, Any]:
         found["derivatives"] = op.backward
     if "overloads" not in op.row and contract(op) != [found["schema"]]:
         found["overloads"] = tuple(contract(op))
+    if tags := tags_of(op):
+        found["tagged"] = tuple(tags)
     for key in _KEPT:
         if op.row.get(key):
             value = op.row[key]

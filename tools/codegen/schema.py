@@ -29,6 +29,8 @@ type, or chooses between elements by their `bits`; `own`: the kernels look at th
 `__iadd__`), first_bool (the first operand is a condition), cases (by parameter the numbers that get a loop of their own), int_expr, bool_expr, complex_expr, half_expr (for types that expr
 does not fit; in half_expr `half` in a function's name stands for f16 or bf16), half_bits (of a half type's bits as an integer), bool_error, int_error (the message where such types are refused), backward_dtypes (of the fused gradient), multi_view (a list of views is the result). `samples` names what the tests draw, `reference` PyTorch's function. dims (which dimension of which operand goes where, `n k, k m -> n m`:
 tensorrt_lite/_transforms/rules_rows.py has the notation; from it vmap runs the operator on a batch). Pointwise rows and structured ones with `self` and `dim` need none; other rules are functions of tensorrt_lite/_transforms.
+selects (an argument that chooses elements: it has a type of its own where the others' bits are moved). tags (what passes over operators ask, PyTorch's where it has them: core, reduction, data_dependent_output, dynamic_output_shape, inplace_view; `core.Tensor` is of one overload; random: draws numbers; host_sync: the
+host waits for a device's data; reshapes: a view of the same elements in the same order; stored_dtypes, stored_ints, stored_complex: `dtype` may be one without loops). `pointwise` follows from the kind, `random` from an argument `generator`.
 shape, dtype, require, let: sizes and dtypes of the results, refusals and names for parts of both, in the language of shapes.py; pointwise rows have the first two implicitly.
 
 <family>/composed.yaml has the rows of public functions that are written by hand over these: `composed` (a body in Cython or Python) and `factory` (makes
@@ -64,7 +66,7 @@ DTYPE_SETS = {
 VARIANTS = {"function", "method", "inplace", "out", "nn"}
 MODULES = {"linalg", "fft", "special"}  # variants that name the module in which a row `<module>_<name>` is public
 KNOWN_KEYS = {
-    "op", "signature", "kind", "variants", "expr", "int_expr", "complex_expr", "bool_expr", "promote", "dtypes", "backward", "scalar", "wide_number", "wide_params", "checks",
+    "tags", "selects", "op", "signature", "kind", "variants", "expr", "int_expr", "complex_expr", "bool_expr", "promote", "dtypes", "backward", "scalar", "wide_number", "wide_params", "checks",
     "half_expr", "half_bits", "cost", "kernel", "view", "entry", "samples", "reference", "aliases", "doc", "first_bool", "nondiff", "backward_dtypes", "node",
     "multi_view", "bool_error", "int_error", "tensor_only", "symbol", "cases",
     "overload", "autocast", "two_numbers", "exact_out", "out_needs", "public", "body", "forward", "flat", "saved_for", "saved_as", "recorded", "held", "moves", "stored", "composed", "decompose",
@@ -72,8 +74,12 @@ KNOWN_KEYS = {
     "overloads", "spellings", "by_name", "starred", "dims", "forms", "wraps",
     "shape", "dtype", "require", "let", "input_dtype", "step_dtype", "contiguous", "complex_kernel",
 }  # fmt: skip
+TAGS = {
+    "core", "pointwise", "reduction", "random", "data_dependent_output", "dynamic_output_shape", "host_sync", "inplace_view", "reshapes", "stored_dtypes",
+    "stored_ints", "stored_complex",
+}  # fmt: skip
 COMPOSED_KEYS = {
-    "op", "kind", "signature", "overload", "overloads", "starred", "variants", "aliases", "doc", "by_name", "opaque", "spellings", "view",
+    "tags", "op", "kind", "signature", "overload", "overloads", "starred", "variants", "aliases", "doc", "by_name", "opaque", "spellings", "view",
 }  # fmt: skip
 
 
@@ -205,6 +211,18 @@ def contract(op: Operator) -> list[str]:
 def aliases(op: Operator) -> list[str]:
     """Other public names of the same functions."""
     return [a.strip() for a in str(op.row.get("aliases", "")).split(",") if a.strip()]
+
+
+def tags_of(op: Operator) -> list[str]:
+    """What the row declares, and what follows from its kind: `pointwise`, and `random` of what takes a generator. `core.Tensor` is of one overload."""
+    found = [word.strip() for word in str(op.row.get("tags", "")).split(",") if word.strip()]
+    if unknown := {word.partition(".")[0] for word in found} - TAGS:
+        raise DeclarationError(f"{op.family}.yaml: {op.name} has unknown tags {sorted(unknown)}, choose from {', '.join(sorted(TAGS))}")
+    if op.kind == "pointwise":
+        found.append("pointwise")
+    if any(a.name == "generator" for a in op.arguments) and "random" not in found:
+        found.append("random")
+    return found
 
 
 AUTOCAST_POLICIES = {"lower": "l", "float32": "f", "promote": "p", "float32_sum": "s", "banned": "b"}
