@@ -260,7 +260,7 @@ cdef class Operator:
             kind = self.argument_types[i]
             x = given[i]
             if x is None:
-                if not kind.endswith("?") and self.defaults[i] is not None and kind != "Any":
+                if not kind.endswith("?") and self.defaults[i] is not None and not kind.partition("|")[0].endswith("?"):
                     raise TypeError(f"{self}: argument '{self.argument_names[i]}' must be {kind}, not None")
             elif kind == "Tensor?[]" or kind == "Tensor[]":
                 if not isinstance(x, (list, tuple)) or kind == "Tensor?[]" and not isinstance(x, list):

@@ -112,18 +112,21 @@ def _types(row: Declaration) -> dict[str, str]:
         name = "input" if name.strip() == "self" else name.strip()
         kind = re.sub(r"\(\w!\)|\d", "", kind)
         optional = kind.endswith("?")
-        kind = kind.removesuffix("?")
-        if kind.endswith("[]"):
-            element = kind.removesuffix("[]").removesuffix("?")
-            words = f"{'sequence' if element == 'Tensor' else 'tuple'} of {_LISTS.get(element, element)}"
-            if element == "int" and (name in _ONE_FOR_ALL or default.strip().isdigit()):
-                words = f"int or {words}"
-        else:
-            words = "" if kind == "Any" else _TYPES.get(kind, kind)
+        words = " or ".join(dict.fromkeys(w for part in kind.split("|") if (w := _words(part, name, default))))
         if words and name in may_be_numbers:
             words += " or number"
         found[name] = f"{words.replace(' or ', ', ')} or None" if words and optional else words
     return found
+
+
+def _words(kind: str, name: str, default: str) -> str:
+    """A type of a schema in words, "" where it says nothing."""
+    kind = kind.removesuffix("?")
+    if not kind.endswith("[]"):
+        return "" if kind == "PyObject" else _TYPES.get(kind, kind)
+    element = kind.removesuffix("[]").removesuffix("?")
+    words = f"{'sequence' if element == 'Tensor' else 'tuple'} of {_LISTS.get(element, element)}"
+    return f"int or {words}" if element == "int" and (name in _ONE_FOR_ALL or default.strip().isdigit()) else words
 
 
 def example(path: str, row: Declaration) -> str:

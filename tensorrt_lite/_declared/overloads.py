@@ -187,11 +187,13 @@ def _way(row: str, text: str, form: Form) -> tuple[Any, ...] | None:
             take.append((j, ONE if one else SAME, None))
             if one:
                 needs.append((i, ONLY if other == "int" else ONLY_OR_NONE, None))
+            elif "|" in mine:
+                needs.append((i, TENSOR if other.startswith("Tensor") else NUMBER, None))
             elif mine.startswith("Tensor") and other.startswith("Scalar"):
                 needs.append((i, NUMBER, None))
             elif mine == "Tensor" and other == "Tensor" and back[r] in scalars:
                 needs.append((i, TENSOR, None))
-            elif mine.endswith("?") and not other.endswith("?") or mine == "Any" and not other.endswith("?"):
+            elif mine.endswith("?") and not other.endswith("?"):
                 needs.append((i, ANY, None))
         else:
             constant = _constant(ours.types[i], said[r]) if r in said else None if ours.defaults[i] is required() else ours.defaults[i]

@@ -14,7 +14,7 @@ from typing import Any
 from tensorrt_lite import _root as trt
 
 MISSING = inspect.Parameter.empty
-_TYPES_OF_ROWS = ("Any", "Generator", "Storage", "Stream", "Dimname")  # of the library's own operators alone
+_TYPES_OF_ROWS = ("PyObject", "Tensors", "Ints", "Generator", "Storage", "Stream", "Dimname")  # of the library's own operators alone
 _BASE_TYPES = ("Tensor", "int", "SymInt", "float", "bool", "str", "Scalar", "ScalarType", "Device", "Layout", "MemoryFormat")
 # name, then (a) or (a!) for aliased and written tensors, then any of ? [] [n] after each other
 _TYPE = re.compile(r"(?P<base>\w+)(?:\((?P<alias>\w+)(?P<written>!?)(?:\s*->\s*[\w|*]+)?\))?(?P<suffix>(?:\?|\[\d*\])*)")
@@ -193,6 +193,8 @@ def split(text: str) -> list[str]:
 
 def _type(text: str, schema: str) -> Type:
     match = _TYPE.fullmatch(text)
+    if "|" in text and "->" not in text and schema.startswith(("aten::", "trtl::")):  # several types, of rows alone
+        return Type(text)
     if match is None or match["base"] not in _BASE_TYPES and not (schema.startswith(("aten::", "trtl::")) and match["base"] in _TYPES_OF_ROWS):
         raise RuntimeError(f"unknown type specifier {text!r} in {schema!r}. Valid types: {', '.join(_BASE_TYPES)}, with ? for optional and [] for lists")
     suffixes = tuple("?" if s == "?" else "[]" for s in re.findall(r"\?|\[\d*\]", match["suffix"]))

@@ -33,6 +33,9 @@ selects (an argument that chooses elements: it has a type of its own where the o
 host waits for a device's data; reshapes: a view of the same elements in the same order; stored_dtypes, stored_ints, stored_complex: `dtype` may be one without loops). `pointwise` follows from the kind, `random` from an argument `generator`.
 shape, dtype, require, let: sizes and dtypes of the results, refusals and names for parts of both, in the language of shapes.py; pointwise rows have the first two implicitly.
 
+Types are PyTorch's, and in signatures (not in overloads) also several of them (`Tensor|Scalar`), `Ints` and `Tensors` (lists of any length that do not say where to
+compute) and `PyObject` (what is no value of operators: data, functions).
+
 <family>/composed.yaml has the rows of public functions that are written by hand over these: `composed` (a body in Cython or Python) and `factory` (makes
 tensors out of none, or like its first argument). Their `op` is PyTorch's name of the operator, or the dotted path of what PyTorch has no operator for
 (nn.functional.relu); variants may name the modules `linalg`, `fft` and `special`; `opaque` says that lists
@@ -144,7 +147,7 @@ class Operator:
 
 
 _MARK = re.compile(r"\([a-z](!?|\|[a-z]!?| -> \*)\)")  # of what is shared or written: `(a)`, `(a!)`
-_ARGUMENT = re.compile(r"^(?P<type>[A-Za-z]+(\??\[\d*\])?\??)\s+(?P<name>\w+)(\s*=\s*(?P<default>.+))?$")
+_ARGUMENT = re.compile(r"^(?P<type>[A-Za-z]+(\??\[\d*\])?\??(\|[A-Za-z]+(\??\[\d*\])?\??)*)\s+(?P<name>\w+)(\s*=\s*(?P<default>.+))?$")
 
 
 def split_commas(text: str) -> list[str]:
@@ -177,6 +180,8 @@ def parse_signature(text: str) -> tuple[str | None, list[Argument], list[str], l
         a = _ARGUMENT.match(_MARK.sub("", part))
         if not a:
             raise DeclarationError(f"not an argument: {part!r} in {text!r}")
+        if a["type"] == "Any":
+            raise DeclarationError(f"{text!r}: {a['name']} is Any: name its type, or several as in Tensor|Scalar")
         kind = re.sub(r"\[\d+\]", "[]", a["type"]).replace("SymInt", "int")  # sizes are ints here
         arguments.append(Argument(kind, a["name"], a["default"], keyword, "!" in marks))
     ret = _MARK.sub("", m["ret"].strip()).replace("SymInt", "int")

@@ -23,7 +23,7 @@ from .schema import DTYPES, Argument, Operator, aliases, load
 _TYPES = {
     "Tensor": "Tensor", "Tensor?": "Tensor | None", "Tensor[]": "Sequence[Tensor]", "Tensor?[]": "Sequence[Tensor | None]", "int": "builtins.int", "int?": "builtins.int | None", "bool": "builtins.bool", "bool?": "builtins.bool | None",
     "float": "builtins.float", "float?": "builtins.float | None", "Scalar": "Number", "Scalar?": "Number | None", "int[]": "builtins.int | Sequence[builtins.int]", "int[]?": "builtins.int | Sequence[builtins.int] | None",
-    "ScalarType": "dtype", "ScalarType?": "dtype | None", "str": "builtins.str", "str?": "builtins.str | None", "Generator?": "Any", "Any": "Any", "float[]": "Sequence[builtins.float]", "float[]?": "Sequence[builtins.float] | None",
+    "ScalarType": "dtype", "ScalarType?": "dtype | None", "str": "builtins.str", "str?": "builtins.str | None", "Generator?": "Any", "float[]": "Sequence[builtins.float]", "float[]?": "Sequence[builtins.float] | None",
 }  # fmt: skip
 _RESULT = {
     "Tensor": "Tensor", "Tensor[]": "tuple[Tensor, ...]", "bool": "builtins.bool", "int": "builtins.int", "ScalarType": "dtype",
@@ -45,7 +45,8 @@ _ALSO_TENSOR = ("max", "median", "min", "nanmedian")
 def python_type(a: Argument, first: bool, pointwise: bool) -> str:
     if pointwise and a.type == "Tensor" and not first:
         return "Tensor | Number"
-    return _TYPES.get(a.type, "Any")
+    words = [_TYPES.get(part, "Any") for part in a.type.split("|")]
+    return "Any" if "Any" in words else " | ".join(dict.fromkeys(w for word in words for w in word.split(" | ")))
 
 
 def default(a: Argument) -> str:

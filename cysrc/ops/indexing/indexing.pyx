@@ -790,7 +790,7 @@ cdef object put_values_backward(object grad, object indices, object meta):
 
 # ---- search and one_hot ---------------------------------------------------------------------------------------------
 
-cdef TensorBase searchsorted_kernel(TensorBase sorted_sequence, TensorBase self, bint out_int32, bint right, object sorter, TensorBase out, int mode):
+cdef TensorBase searchsorted_kernel(TensorBase sorted_sequence, TensorBase self, bint out_int32, bint right, TensorBase sorter, TensorBase out, int mode):
     cdef TensorBase s = contiguous_of(sorted_sequence), v = contiguous_of(self), r, order = s
     cdef SearchArgs a
     cdef int k
