@@ -166,7 +166,7 @@ def composed_row(name: str) -> Declaration | None:
 def composed_schemas(row: Declaration) -> dict[str, str]:
     """{overload: schema} of a composed row."""
     texts = list(row.overloads or (row.schema,))
-    if "out" in row.variants and not any("!)" in text for text in texts):
+    if "out" in row.variants and not any(_overloads.is_out(text) for text in texts):
         texts += [_overloads.out_text(text) for text in texts]
     return {_overloads.full_name(text)[1]: text for text in texts}
 

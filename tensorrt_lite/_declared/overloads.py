@@ -68,7 +68,7 @@ def _declared(row: str) -> _declarations.Declaration | None:
 
 def functional(row: _declarations.Declaration, text: str) -> list[str]:
     """The schemas of a row's forms with fresh results."""
-    return [t for t in row.overloads or (text,) if not _is_written(row, t) and not _is_out(t)]
+    return [t for t in row.overloads or (text,) if not _is_written(row, t) and not is_out(t)]
 
 
 def _is_written(row: _declarations.Declaration, text: str) -> bool:
@@ -76,8 +76,10 @@ def _is_written(row: _declarations.Declaration, text: str) -> bool:
     return name.endswith("_") and not name.endswith("__") and "inplace" in row.variants
 
 
-def _is_out(text: str) -> bool:
-    return "!)" in text and not full_name(text)[0].endswith("_")
+def is_out(text: str) -> bool:
+    """Whether the results are given."""
+    arguments, _, returned = text.rpartition(") ->")
+    return "!)" in arguments and ("!)" in returned or returned.strip() == "()") and not full_name(text)[0].endswith("_")
 
 
 @cache
@@ -89,7 +91,7 @@ def forms_of_row(row: str, mode: int, text: str) -> tuple[Form, ...]:
     else:
         fresh = functional(declared, text)
         written = [t for t in declared.overloads if _is_written(declared, t)]
-        outs = [t for t in declared.overloads if _is_out(t)]
+        outs = [t for t in declared.overloads if is_out(t)]
     if mode == INPLACE:
         found = written or [written_text(t) for t in fresh or [text]]
     elif mode == OUT:
