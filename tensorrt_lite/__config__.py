@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_settings = _LazyModule("tensorrt_lite._functions.settings")
+
 
 def show() -> str:
     """Compiler, instruction sets, libraries and threads as text."""
     from tensorrt_lite import __version__
-    from tensorrt_lite._functions.settings import _build_info
 
-    record = _build_info()
+    record = _settings._build_info()
     lines = [f"tensorrt_lite {__version__} built with:", f"  - {record['compiler']}", f"  - instruction sets {', '.join(record['instruction_sets'])}"]
     if "blas" in record:
         lines.append(f"  - {record['blas']['config']}")
@@ -17,7 +20,5 @@ def show() -> str:
 
 def parallel_info() -> str:
     """The OpenMP runtime and its threads as text."""
-    from tensorrt_lite._functions.settings import _build_info
-
-    record = _build_info()
+    record = _settings._build_info()
     return f"OpenMP: {record['openmp_runtime']}\nthreads: {record['openmp_threads']}\n"

@@ -56,7 +56,7 @@ _LAZY_NAMES = {
         "get_autocast_ipu_dtype", "get_autocast_xla_dtype", "is_autocast_ipu_enabled", "is_autocast_xla_enabled",
         "set_autocast_ipu_dtype", "set_autocast_ipu_enabled", "set_autocast_xla_dtype", "set_autocast_xla_enabled",
     ), "amp._state"),
-    "DisableTorchFunction": "_C.core.overrides", "DisableTorchFunctionSubclass": "_C.core.overrides",
+    "OutOfMemoryError": "cuda.memory", "DisableTorchFunction": "_C.core.overrides", "DisableTorchFunctionSubclass": "_C.core.overrides",
     "result_type": "_functions.promotion", "can_cast": "_functions.promotion", "affine_grid_generator": "nn._functional.vision",
     "cosine_similarity": "nn.functional", "pairwise_distance": "nn.functional", "embedding": "_ops",
     "finfo": "_functions.dtype_limits", "iinfo": "_functions.dtype_limits", "from_dlpack": "_interop.dlpack", "to_dlpack": "_interop.dlpack", "ops": "library",
@@ -73,7 +73,7 @@ _LAZY_NAMES = {
     ), "_functions.checks"),
     "cond": "_functions.control_flow", "while_loop": "_functions.control_flow", "Future": "futures", "thread_safe_generator": "random",
     **dict.fromkeys((
-        "AcceleratorError", "FatalError", "JITException", "OutOfMemoryError", "Tag", "classproperty", "compiled_with_cxx11_abi", "from_file", "get_file_path",
+        "AcceleratorError", "FatalError", "JITException", "Tag", "classproperty", "compiled_with_cxx11_abi", "from_file", "get_file_path",
         "has_lapack", "has_mkl", "has_openmp", "has_spectral", "init_num_threads", "is_vulkan_available", "is_warn_always_enabled", "legacy_contiguous_format",
         "set_warn_always",
     ), "_functions.package_facts"),

@@ -14,6 +14,7 @@ from tensorrt_lite import library
 from tensorrt_lite._C.core import extension as _core
 
 _library = LazyModule("tensorrt_lite.library")
+_libraries = LazyModule("tensorrt_lite.compat.libraries")
 
 # dtypes by their numbers in tensorrt_lite.h
 _NUMBERS = {
@@ -81,10 +82,8 @@ def function(name: str, address: int, n_arguments: int, n_returned: int, doc: st
 
 def load_library(path: str | os.PathLike[str]) -> None:
     """Load a shared library and have it register its operators. OSError where it cannot be loaded or is none of tensorrt_lite's."""
-    from tensorrt_lite.compat.libraries import load_replacement
-
     path = os.fspath(path)
-    if load_replacement(path):
+    if _libraries.load_replacement(path):
         return
     loaded = ctypes.PyDLL(path)
     try:

@@ -9,6 +9,10 @@ from __future__ import annotations
 from tensorrt_lite import _C
 from tensorrt_lite._C import FACTORIES
 from tensorrt_lite._C.core.overrides import AS_CALLED, BY_NAME, PublicFunction, method_descriptor
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_declarations = _LazyModule("tensorrt_lite._declared.declarations")
+_signatures = _LazyModule("tensorrt_lite._declared.signatures")
 
 TYPE_CHECKING = False  # `typing` and what it imports would be a quarter of the package's import time
 if TYPE_CHECKING:
@@ -46,16 +50,12 @@ _POWER = {"other": "base"}  # of __rpow__, which is no row's
 
 def signature_of(function: PublicFunction) -> Any:
     """What `inspect.signature` answers; the module that knows is imported by the first question."""
-    from tensorrt_lite._declared.signatures import signature_of
-
-    return signature_of(function)
+    return _signatures.signature_of(function)
 
 
 def documentation_of(function: PublicFunction) -> str | None:
     """What `__doc__` answers: the row's text, or that of the body."""
-    from tensorrt_lite._declared.declarations import documentation_of
-
-    return documentation_of(function)
+    return _declarations.documentation_of(function)
 
 
 def range_name_of(function: PublicFunction) -> str | None:

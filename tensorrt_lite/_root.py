@@ -7,8 +7,6 @@ Modules of the package import this one, never the root itself, whose other names
 
 from __future__ import annotations
 
-import builtins
-
 from tensorrt_lite import _ops, _public
 from tensorrt_lite.tensor import _TYPE_NAMES as _type_names
 from tensorrt_lite.tensor import Tensor, UntypedStorage
@@ -36,8 +34,9 @@ from tensorrt_lite._C.core.dtype import dtype, get_default_dtype, promote_types,
 from tensorrt_lite._C.core.dtype import _dtype_by_name as _by_name
 from tensorrt_lite._C.core.dtype import labels as _labels
 from tensorrt_lite._C.core.parallel import get_num_threads, set_num_threads
-from tensorrt_lite._C.core.hints import LazyModule as _LazyModule, hinted as _hinted
-from tensorrt_lite._size import Size
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+from tensorrt_lite._size import Size, broadcast_shapes
+from tensorrt_lite._size import refuse_sizes as _refuse_sizes
 
 _typed_storage = _LazyModule("tensorrt_lite._legacy.typed_storage")
 globals().update(_public.functions(_ops.FUNCTIONS, "tensorrt_lite"))
@@ -118,53 +117,6 @@ def typename(obj) -> str:
         'torch.FloatTensor'
     """
     return obj.type() if isinstance(obj, Tensor) else f"{type(obj).__module__}.{type(obj).__qualname__}"
-
-
-def broadcast_shapes(*shapes) -> Size:
-    """The shape that the given shapes broadcast to. RuntimeError when they don't, ValueError for a negative size.
-
-    Parameters:
-        *shapes (int or tuple of ints): the shapes
-
-    Example:
-        >>> import tensorrt_lite as trt
-        >>> trt.broadcast_shapes((3, 1), (1, 4))
-        torch.Size([3, 4])
-    """
-    # `max` and `range` of this module are operators
-    n = builtins.max((len(s) if isinstance(s, (tuple, list)) else 1 for s in shapes), default=0)
-    result = [1] * n
-    for k, shape in enumerate(shapes):
-        shape = shape if isinstance(shape, (tuple, list)) else (shape,)
-        for i in builtins.range(-1, -1 - len(shape), -1):
-            if shape[i] < 0:
-                raise ValueError("Attempting to broadcast a dimension with negative length!")
-            if shape[i] == 1 or shape[i] == result[i]:
-                continue
-            if result[i] != 1:
-                raise RuntimeError(
-                    f"Attempting to broadcast a dimension of length {shape[i]} at {i}! Mismatching argument at index {k} had {shape}; but expected shape "
-                    f"should be broadcastable to {result}"
-                )
-            result[i] = shape[i]
-    return Size(result)
-
-
-def _refuse_sizes(*shapes):
-    """What operators say of sizes that don't broadcast: the last dimension of the first shape that does not fit."""
-    common = []  # from the last dimension
-    for shape in shapes:
-        for place, size in enumerate(reversed(shape)):
-            if place == len(common):
-                common.append(size)
-            elif common[place] == 1:
-                common[place] = size
-            elif size not in (1, common[place]):
-                dim = builtins.max(builtins.map(len, shapes)) - 1 - place
-                raise _hinted("broadcast", RuntimeError(
-                    f"The size of tensor a ({common[place]}) must match the size of tensor b ({size}) at non-singleton dimension {dim} "
-                    f"(broadcast_tensors: shapes {', '.join(str(list(s)) for s in shapes)})"
-                )) from None
 
 
 def broadcast_tensors(*tensors):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tensorrt_lite._C.core.hints import hinted
+
 
 class Size(tuple):
     """A tuple of sizes. ``Size([2, 3]).numel()`` is 6."""
@@ -42,3 +44,49 @@ class Size(tuple):
 
     def __reduce__(self):
         return Size, (tuple(self),)
+
+
+def broadcast_shapes(*shapes) -> Size:
+    """The shape that the given shapes broadcast to. RuntimeError when they don't, ValueError for a negative size.
+
+    Parameters:
+        *shapes (int or tuple of ints): the shapes
+
+    Example:
+        >>> import tensorrt_lite as trt
+        >>> trt.broadcast_shapes((3, 1), (1, 4))
+        torch.Size([3, 4])
+    """
+    n = max((len(s) if isinstance(s, (tuple, list)) else 1 for s in shapes), default=0)
+    result = [1] * n
+    for k, shape in enumerate(shapes):
+        shape = shape if isinstance(shape, (tuple, list)) else (shape,)
+        for i in range(-1, -1 - len(shape), -1):
+            if shape[i] < 0:
+                raise ValueError("Attempting to broadcast a dimension with negative length!")
+            if shape[i] == 1 or shape[i] == result[i]:
+                continue
+            if result[i] != 1:
+                raise RuntimeError(
+                    f"Attempting to broadcast a dimension of length {shape[i]} at {i}! Mismatching argument at index {k} had {shape}; but expected shape "
+                    f"should be broadcastable to {result}"
+                )
+            result[i] = shape[i]
+    return Size(result)
+
+
+def refuse_sizes(*shapes):
+    """What operators say of sizes that don't broadcast: the last dimension of the first shape that does not fit."""
+    common = []  # from the last dimension
+    for shape in shapes:
+        for place, size in enumerate(reversed(shape)):
+            if place == len(common):
+                common.append(size)
+            elif common[place] == 1:
+                common[place] = size
+            elif size not in (1, common[place]):
+                dim = max(map(len, shapes)) - 1 - place
+                raise hinted("broadcast", RuntimeError(
+                    f"The size of tensor a ({common[place]}) must match the size of tensor b ({size}) at non-singleton dimension {dim} "
+                    f"(broadcast_tensors: shapes {', '.join(str(list(s)) for s in shapes)})"
+                )) from None

@@ -15,8 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 from tensorrt_lite import _root as trt
 from tensorrt_lite._C.core.hints import LazyModule
+from tensorrt_lite._C.autograd.forward import get_tangent as _get_tangent
+from tensorrt_lite._C.core.python_key import mode_stack as _mode_stack
+from tensorrt_lite._C.core.python_key import has_key as _has_key
+from tensorrt_lite._C.core.python_key import is_transformed as _is_transformed
+from tensorrt_lite._C.core.python_key import materialize as _materialize
 
 _nn = LazyModule("tensorrt_lite.nn")
+_printing = LazyModule("tensorrt_lite._sparse.printing")
+_transform = LazyModule("tensorrt_lite._C.core.transform")
+_python_dispatch = LazyModule("tensorrt_lite.utils._python_dispatch")
 
 if TYPE_CHECKING:
     from tensorrt_lite import Tensor
@@ -236,13 +244,11 @@ def _join(text: str, suffixes: list[str], indent: int) -> str:
 
 def _wrapper_repr(tensor: Tensor) -> str:
     """A tensor inside a functional transform: its level, and the value that it stands for (at a level of vmap the whole batch)."""
-    from tensorrt_lite._C.core import transform
-
-    value, level, dim = transform.wrapper_parts(tensor)
+    value, level, dim = _transform.wrapper_parts(tensor)
     name, place = ("BatchedTensor", f", bdim={dim}") if level.kind == "vmap" else ("GradTrackingTensor", "")
     with ExitStack() as below:
-        for _ in transform.all_levels():
-            below.enter_context(transform.lowered())
+        for _ in _transform.all_levels():
+            below.enter_context(_transform.lowered())
         inner = tensor_repr(value)
     return f"{name}(lvl={level.number}{place}, value=\n{textwrap.indent(inner, '    ')}\n)"
 
@@ -257,26 +263,18 @@ def name_of_history(tensor: Tensor) -> str | None:
 
 def tensor_repr(tensor: Tensor) -> str:
     """The text of `repr(tensor)` and `str(tensor)`. Dispatch modes do not see what it reads."""
-    from tensorrt_lite._C.core.python_key import mode_stack
-
-    if mode_stack():
-        from tensorrt_lite.utils._python_dispatch import _disable_current_modes
-
-        with _disable_current_modes():
+    if _mode_stack():
+        with _python_dispatch._disable_current_modes():
             return tensor_repr(tensor)
-    from tensorrt_lite._C.autograd.forward import get_tangent
-    from tensorrt_lite._C.core.python_key import has_key, is_transformed, materialize
 
-    if is_transformed([tensor]):
+    if _is_transformed([tensor]):
         return _wrapper_repr(tensor)
     if tensor.layout is not trt.strided:
-        from tensorrt_lite._sparse.printing import sparse_repr
-
-        return sparse_repr(tensor)
+        return _printing.sparse_repr(tensor)
     plain = type(tensor) is trt.Tensor or type(tensor) is _nn.Parameter
     prefix = "tensor(" if plain else f"{type(tensor).__name__}("
-    values = materialize(tensor, "repr") if has_key(tensor) else tensor.detach()
-    foreign = has_key(values)  # its class runs its operators and knows its elements
+    values = _materialize(tensor, "repr") if _has_key(tensor) else tensor.detach()
+    foreign = _has_key(values)  # its class runs its operators and knows its elements
     dtype, default = values.dtype, trt.get_default_dtype()
     default_complex = trt.complex128 if default == trt.float64 else trt.complex64
     size = f"size={tuple(values.shape)}"
@@ -302,7 +300,7 @@ def tensor_repr(tensor: Tensor) -> str:
         suffixes.append(f"grad_fn=<{name}>")
     elif tensor.requires_grad:
         suffixes.append("requires_grad=True")
-    tangent = get_tangent(tensor)
+    tangent = _get_tangent(tensor)
     if tangent is not None:
         suffixes.append(f"tangent={tensor_repr(tangent)}")
     return _join(prefix + text, suffixes, len(prefix))

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite._names import listing as _names
 from tensorrt_lite._C.core import device as _device
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_listing = _LazyModule("tensorrt_lite._names.listing")
+_missing = _LazyModule("tensorrt_lite._names.missing")
 
 __all__ = [
     "current_accelerator", "current_device_idx", "current_device_index", "current_stream", "device_count", "device_index", "is_available", "set_device_idx",
@@ -18,7 +23,7 @@ def _module(device: Any = None) -> Any:
     place = _device._accelerator_type()
     if isinstance(device, (str, trt.device)) and trt.device(device).type != place:
         raise ValueError(f"{trt.device(device).type} doesn't match the current accelerator {place}.")
-    return getattr(trt, place)
+    return getattr(_names.root(), place)
 
 
 def is_available() -> bool:
@@ -84,12 +89,8 @@ set_device_idx = set_device_index
 
 
 def __getattr__(name: str) -> Any:
-    from tensorrt_lite._names.missing import error
-
-    raise error("accelerator", name)
+    raise _missing.error("accelerator", name)
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names.listing import public
-
-    return public(globals())
+    return _listing.public(globals())

@@ -6,6 +6,11 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_listing = _LazyModule("tensorrt_lite._names.listing")
+_missing = _LazyModule("tensorrt_lite._names.missing")
+
 __all__ = [
     "allow_in_graph", "assume_constant_result", "cudagraph_mark_step_begin", "disable", "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends", "reset",
 ]  # fmt: skip
@@ -65,12 +70,8 @@ def reset() -> None:
 
 
 def __getattr__(name: str) -> Any:
-    from tensorrt_lite._names.missing import error
-
-    raise error("compiler", name)
+    raise _missing.error("compiler", name)
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names.listing import public
-
-    return public(globals())
+    return _listing.public(globals())

@@ -18,6 +18,13 @@ from tensorrt_lite._C.core.hints import LookUp as _LookUp
 from tensorrt_lite._transforms.derivatives import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, vjp
 from tensorrt_lite._transforms.functionalize import functionalize
 from tensorrt_lite._transforms.mapping import vmap
+from tensorrt_lite._C.core import transform as _transform
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_batchnorm = _LazyModule("tensorrt_lite.nn.modules.batchnorm")
+_listing = _LazyModule("tensorrt_lite._names.listing")
+_missing = _LazyModule("tensorrt_lite._names.missing")
+_stateless = _LazyModule("tensorrt_lite.nn.utils.stateless")
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,8 +53,6 @@ def functional_call(
     >>> trt.func.functional_call(layer, {"weight": trt.ones(1, 2), "bias": trt.zeros(1)}, trt.ones(2)).tolist()
     [2.0]
     """
-    from tensorrt_lite.nn.utils.stateless import _functional_call as call
-
     if isinstance(parameter_and_buffer_dicts, dict):
         replaced = parameter_and_buffer_dicts
     elif isinstance(parameter_and_buffer_dicts, (list, tuple)):
@@ -60,7 +65,7 @@ def functional_call(
             replaced.update(part)
     else:
         raise ValueError(f"Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got {type(parameter_and_buffer_dicts)}")
-    return call(module, replaced, args, kwargs, tie_weights=tie_weights, strict=strict)
+    return _stateless._functional_call(module, replaced, args, kwargs, tie_weights=tie_weights, strict=strict)
 
 
 def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -104,10 +109,8 @@ def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
     torch.Size([3, 2])
     torch.Size([3, 2])
     """
-    from tensorrt_lite._C.core import transform
-
-    while transform.is_wrapper(tensor):
-        tensor = transform.value_of(tensor)
+    while _transform.is_wrapper(tensor):
+        tensor = _transform.value_of(tensor)
         if not recurse:
             break
     return tensor
@@ -120,25 +123,19 @@ def replace_all_batch_norm_modules_(root: Module) -> Module:
     >>> trt.func.replace_all_batch_norm_modules_(trt.nn.BatchNorm1d(2)).running_mean is None
     True
     """
-    from tensorrt_lite.nn.modules.batchnorm import _BatchNorm
-
     for module in root.modules():
-        if isinstance(module, _BatchNorm):
+        if isinstance(module, _batchnorm._BatchNorm):
             module.running_mean = module.running_var = module.num_batches_tracked = None
             module.track_running_stats = False
     return root
 
 
 def __getattr__(name: str) -> Any:
-    from tensorrt_lite._names.missing import error
-
-    raise error("func", name)
+    raise _missing.error("func", name)
 
 
 globals()["__getattr__"] = _LookUp(__getattr__)
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names.listing import public
-
-    return public(globals())
+    return _listing.public(globals())

@@ -13,6 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlparse
 
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_listing = _LazyModule("tensorrt_lite._names.listing")
+_replace = _LazyModule("tensorrt_lite._checkpoint.replace")
+_serialization = _LazyModule("tensorrt_lite.serialization")
+
 if TYPE_CHECKING:
     from types import ModuleType
 
@@ -106,10 +112,8 @@ def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, pro
     `urllib` raises (URLError without a network). progress has no effect."""
     from urllib.request import Request, urlopen
 
-    from tensorrt_lite._checkpoint.replace import replacing
-
     digest = hashlib.sha256()
-    with urlopen(Request(url, headers={"User-Agent": "torch.hub"})) as answer, replacing(os.path.expanduser(dst)) as file:
+    with urlopen(Request(url, headers={"User-Agent": "torch.hub"})) as answer, _replace.replacing(os.path.expanduser(dst)) as file:
         while block := answer.read(_BLOCK):
             digest.update(block)
             file.write(block)
@@ -121,8 +125,6 @@ def load_state_dict_from_url(url: str, model_dir: str | None = None, map_locatio
                              file_name: str | None = None, weights_only: bool = False) -> Any:  # fmt: skip
     """`load` the file of a URL from `checkpoints` in the hub's folder, downloading it first where it is not there. check_hash: compare it with the
     hash in its name (`name-0123abcd.pth`). Nothing that the file says is executed: weights_only=False builds whole modules of this package's layers."""
-    from tensorrt_lite.serialization import load as load_file
-
     folder = os.path.join(get_dir(), "checkpoints") if model_dir is None else model_dir
     os.makedirs(folder, exist_ok=True)
     name = file_name or os.path.basename(urlparse(url).path)
@@ -131,10 +133,8 @@ def load_state_dict_from_url(url: str, model_dir: str | None = None, map_locatio
         sys.stderr.write(f'Downloading: "{url}" to {path}\n')
         found = HASH_REGEX.search(name) if check_hash else None
         download_url_to_file(url, path, found.group(1) if found else None, progress)
-    return load_file(path, map_location=map_location, weights_only=weights_only, allow_code=False)
+    return _serialization.load(path, map_location=map_location, weights_only=weights_only, allow_code=False)
 
 
 def __dir__() -> Any:
-    from tensorrt_lite._names.listing import public
-
-    return public(globals())
+    return _listing.public(globals())

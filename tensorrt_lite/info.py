@@ -18,6 +18,8 @@ import os
 import platform
 import re
 import sys
+from importlib import import_module as _import_module
+from importlib import metadata as _metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,11 +52,9 @@ _OPENMP_LIBRARY = re.compile(r"/lib(?:gomp|iomp5|omp)[^/]*\.so[^/]*$")
 
 def version() -> str:
     """The version of the installed package, or `unknown` when its metadata is absent."""
-    from importlib import metadata
-
     try:
-        return metadata.version("tensorrt_lite")
-    except metadata.PackageNotFoundError:
+        return _metadata.version("tensorrt_lite")
+    except _metadata.PackageNotFoundError:
         return "unknown"
 
 
@@ -142,10 +142,8 @@ def shared_cores() -> dict[str, Any]:
 
     Work that was split and took longer than one thread would have is not split for a while; results are the same.
     """
-    from importlib import import_module
-
     try:
-        parallel = import_module("tensorrt_lite._C.core.parallel")
+        parallel = _import_module("tensorrt_lite._C.core.parallel")
     except ImportError:
         return {}
     return dict(parallel.probe_cores(20)) if parallel.get_num_threads() > 1 else {}

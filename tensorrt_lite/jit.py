@@ -6,6 +6,11 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Final
 
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_listing = _LazyModule("tensorrt_lite._names.listing")
+_missing = _LazyModule("tensorrt_lite._names.missing")
+
 __all__ = ["Final", "annotate", "export", "ignore", "is_scripting", "is_tracing", "script", "script_if_tracing", "unused"]
 
 
@@ -52,12 +57,8 @@ def annotate(the_type: Any, the_value: Any) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    from tensorrt_lite._names.missing import error
-
-    raise error("jit", name)
+    raise _missing.error("jit", name)
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names.listing import public
-
-    return public(globals())
+    return _listing.public(globals())

@@ -30,8 +30,15 @@ from tensorrt_lite._C.core import dispatch as _dispatch
 from tensorrt_lite._C.core import python_key as _python_key
 from tensorrt_lite._names.listing import alias_in_force
 from tensorrt_lite._declared.schema import Schema
+from tensorrt_lite._names.listing import public as _public
 
 _amp_state = LazyModule("tensorrt_lite.amp._state")
+_absent = LazyModule("tensorrt_lite.compat.absent")
+_autocast_mode = LazyModule("tensorrt_lite.amp.autocast_mode")
+_declared_aten = LazyModule("tensorrt_lite._declared.aten")
+_functions = LazyModule("tensorrt_lite._transforms.functions")
+_graph = LazyModule("tensorrt_lite.autograd.graph")
+_opcheck = LazyModule("tensorrt_lite._declared.opcheck")
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -139,9 +146,7 @@ class Operator:
         return self._below(_AUTOGRAD, values)
 
     def _run_transformed(self, values: list[Any]) -> Any:
-        from tensorrt_lite._transforms.functions import run_operator
-
-        return run_operator(self, values)
+        return _functions.run_operator(self, values)
 
     def _record_at(self, level: Any, values: list[Any]) -> Any:
         """Go on to Autograd, whose Nodes are a level's."""
@@ -149,18 +154,14 @@ class Operator:
 
     def _run_in_python(self, values: list[Any]) -> Any:
         if _python_key.is_transformed(self._tensors(values)):
-            from tensorrt_lite._transforms.functions import run_below_level
-
-            return run_below_level(self, values)
+            return _functions.run_below_level(self, values)
         args, kwargs = self._given(values)
         return self._checked(_python_key.dispatch_object(self, tuple(args), kwargs), values)
 
     def _call_cast(self, device_type: str, values: list[Any]) -> Any:
         """The call with autocast off, floating-point tensors of the device in the registered dtype."""
-        from tensorrt_lite.amp.autocast_mode import _cast, autocast
-
-        with autocast(device_type, enabled=False):
-            positional, keywords = self._given(_cast(values, device_type, self._autocast[device_type.upper()]))
+        with _autocast_mode.autocast(device_type, enabled=False):
+            positional, keywords = self._given(_autocast_mode._cast(values, device_type, self._autocast[device_type.upper()]))
             return self(*positional, **keywords)
 
     @staticmethod
@@ -215,11 +216,9 @@ class Operator:
         else:
             result = kernel(*args, **kwargs)
         if schema.written:
-            from tensorrt_lite.autograd.graph import increment_version
-
             for i in schema.written:
                 for t in _tensors_of(values[i]):
-                    increment_version(t)
+                    _graph.increment_version(t)
         return self._checked(result, values)
 
     def _checked(self, result: Any, values: list[Any]) -> Any:
@@ -411,17 +410,13 @@ class _Namespace:
 
     def __getattr__(self, name: str) -> Any:
         if self.__name__ in ("aten", "trtl") and not name.startswith("__"):
-            import tensorrt_lite._declared.aten as _aten
-
-            found = _aten.packet(name if self.__name__ == "aten" else f"trtl_{name}")
+            found = _declared_aten.packet(name if self.__name__ == "aten" else f"trtl_{name}")
             if found is not None:
                 return found
         overloads = _operators.get(self.__name__, {}).get(name)
         if not overloads and self.__name__ == "aten" and not name.startswith("__") and alias_in_force():
-            from tensorrt_lite.compat import absent
-
-            if absent.asked(sys._getframe(1)) == "load":
-                return absent.AbsentOperator(f"torch.ops.aten.{name}")
+            if _absent.asked(sys._getframe(1)) == "load":
+                return _absent.AbsentOperator(f"torch.ops.aten.{name}")
         if not overloads:
             raise AttributeError(f"'_OpNamespace' '{self.__name__}' object has no attribute '{name}'")
         return _Packet(self.__name__, name, overloads)
@@ -555,10 +550,9 @@ def _row_named(qualname: Any) -> Any:
         return qualname
     if not isinstance(qualname, str) or not qualname.startswith(("aten::", "trtl::")):
         return None
-    import tensorrt_lite._declared.aten as _aten
 
     namespace, name, overload = _split_name(qualname)
-    packet = _aten.packet(name if namespace == "aten" else f"trtl_{name}")
+    packet = _declared_aten.packet(name if namespace == "aten" else f"trtl_{name}")
     form = None if packet is None else packet._form(overload)
     return form if isinstance(form, _python_key.Operator) else None
 
@@ -847,12 +841,9 @@ def opcheck(
     """
     if (rtol is None) != (atol is None):
         raise ValueError("opcheck(op, ...): if you specify one of rtol/atol, you must specify both")
-    from tensorrt_lite._declared.opcheck import check
 
-    return check(_find(op), args, kwargs or {}, test_utils, raise_exception, {"rtol": rtol, "atol": atol})
+    return _opcheck.check(_find(op), args, kwargs or {}, test_utils, raise_exception, {"rtol": rtol, "atol": atol})
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names.listing import public
-
-    return public(globals())
+    return _public(globals())

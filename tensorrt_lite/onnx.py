@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_listing = _LazyModule("tensorrt_lite._names.listing")
+_missing = _LazyModule("tensorrt_lite._names.missing")
+
 __all__ = ["is_in_onnx_export"]
 
 
@@ -13,12 +18,8 @@ def is_in_onnx_export() -> bool:
 
 
 def __getattr__(name: str) -> Any:
-    from tensorrt_lite._names.missing import error
-
-    raise error("onnx", name)
+    raise _missing.error("onnx", name)
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names.listing import public
-
-    return public(globals())
+    return _listing.public(globals())

@@ -29,6 +29,8 @@ import tensorrt_lite as trt
 from tensorrt_lite._C.core import overrides as _core
 from tensorrt_lite._C.core.overrides import PublicFunction, PublicProperty
 from tensorrt_lite._names.listing import public_name
+from tensorrt_lite._C.core import dispatch as _dispatch
+
 
 __all__ = [
     "get_ignored_functions",
@@ -171,13 +173,11 @@ def redispatch_function(func: Callable[..., Any], types: Any, args: Any, kwargs:
 @contextlib.contextmanager
 def enable_reentrant_dispatch() -> Iterator[None]:
     """Inside, calls made by a `__torch_dispatch__` run as the user's do."""
-    from tensorrt_lite._C.core import dispatch
-
-    before = dispatch._exclude_keys(0)
+    before = _dispatch._exclude_keys(0)
     try:
         yield
     finally:
-        dispatch._exclude_keys(before)
+        _dispatch._exclude_keys(before)
 
 
 def is_tensor_like(inp: Any) -> bool:

@@ -15,6 +15,12 @@ from tensorrt_lite._C.core import random as _core
 from tensorrt_lite._C.core.device import device as _device
 from tensorrt_lite._C.core.dtype import _dtype_by_name
 from tensorrt_lite._C.core.tensor import TensorBase
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_backend = _LazyModule("tensorrt_lite.backend")
+_data = _LazyModule("tensorrt_lite.utils.data")
+_listing = _LazyModule("tensorrt_lite._names.listing")
+_random = _LazyModule("tensorrt_lite.cuda.random")
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,15 +45,11 @@ class Generator(_core.GeneratorBase):
     def __new__(cls, device: Any = "cpu") -> Self:
         place = _device(device)
         if place.type == "cuda" and cls is Generator:
-            from tensorrt_lite.cuda.random import DeviceGenerator
-
-            return DeviceGenerator(place)
+            return _random.DeviceGenerator(place)
         if place.code in _names.BUILT_IN and place.type != "cpu":
             raise RuntimeError(f"Device type {place.type.upper()} is not supported for torch.Generator() api.")
         if place.type != "cpu" and place.index is None:
-            from tensorrt_lite.backend import device_of
-
-            place = _device(place.type, device_of(place).current_device())
+            place = _device(place.type, _backend.device_of(place).current_device())
         return super().__new__(cls, place)
 
     @property
@@ -99,9 +101,7 @@ def manual_seed(seed: int) -> Generator:
         >>> trt.rand(3)
         tensor([0.4963, 0.7682, 0.0885])
     """
-    from tensorrt_lite.cuda.random import manual_seed_all
-
-    manual_seed_all(int(seed))
+    _random.manual_seed_all(int(seed))
     for generator in _core.device_generators().values():
         generator.manual_seed(int(seed))
     return default_generator.manual_seed(int(seed))
@@ -169,9 +169,7 @@ def thread_safe_generator() -> Generator | None:
         >>> trt.thread_safe_generator() is None
         True
     """
-    from tensorrt_lite.utils.data import get_worker_info
-
-    worker = get_worker_info()
+    worker = _data.get_worker_info()
     return None if worker is None or worker.rng is None else worker.rng.torch_generator
 
 
@@ -195,22 +193,19 @@ def fork_rng(devices: Any = None, enabled: bool = True, device_type: str = "cuda
     if not enabled:
         yield
         return
-    from tensorrt_lite.cuda.random import default_generator_of, generators_in_use
 
     state = default_generator.get_state_bytes()
-    on_devices = {i: g.get_state_bytes() for i, g in generators_in_use().items()}
+    on_devices = {i: g.get_state_bytes() for i, g in _random.generators_in_use().items()}
     custom = [(g, g.get_state_bytes()) for g in _core.device_generators().values()]
     try:
         yield
     finally:
         default_generator.set_state_bytes(state)
         for i, device_state in on_devices.items():
-            default_generator_of(i).set_state_bytes(device_state)
+            _random.default_generator_of(i).set_state_bytes(device_state)
         for generator, device_state in custom:
             generator.set_state_bytes(device_state)
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names.listing import public
-
-    return public(globals())
+    return _listing.public(globals())

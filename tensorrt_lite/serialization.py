@@ -8,8 +8,17 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import warnings
 from enum import Enum
 from typing import TYPE_CHECKING, Any
+
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_listing = _LazyModule("tensorrt_lite._names.listing")
+_missing = _LazyModule("tensorrt_lite._names.missing")
+_names = _LazyModule("tensorrt_lite._checkpoint.names")
+_reader = _LazyModule("tensorrt_lite._checkpoint.reader")
+_writer = _LazyModule("tensorrt_lite._checkpoint.writer")
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -228,8 +237,6 @@ def location_tag(storage: Any) -> str:
 
 def default_restore_location(storage: Any, location: str) -> Any:
     """The storage at a location. RuntimeError for one that nobody knows."""
-    from ._checkpoint.reader import _restore_here
-
     known = location.partition(":")[0] in ("cpu", "cuda", "meta")
     for priority, _, deserializer in _packages:
         if known and priority > _own_priority(location):
@@ -238,7 +245,7 @@ def default_restore_location(storage: Any, location: str) -> Any:
         if result is not None:
             return result
     try:
-        return _restore_here(storage, location)
+        return _reader._restore_here(storage, location)
     except RuntimeError:
         if known:
             raise
@@ -247,8 +254,7 @@ def default_restore_location(storage: Any, location: str) -> Any:
 
 def validate_cuda_device(location: str) -> int:
     """The index of a location such as "cuda:1". RuntimeError where there is no such device."""
-    import tensorrt_lite as trt
-
+    trt = _listing.root()
     if not trt.cuda.is_available():
         raise RuntimeError(
             "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. If you are running on a CPU-only machine, please use "
@@ -265,9 +271,7 @@ class StorageType:
     """The type of a storage by the name of its class: StorageType("FloatStorage").dtype."""
 
     def __init__(self, name: str) -> None:
-        from ._checkpoint.names import storage_dtype
-
-        self._dtype = storage_dtype(name)
+        self._dtype = _names.storage_dtype(name)
 
     @property
     def dtype(self) -> Any:
@@ -281,15 +285,13 @@ class StorageType:
 
 def normalize_storage_type(storage_type: Any) -> Any:
     """The class of storages by which files name this one."""
-    import tensorrt_lite as trt
-
+    trt = _listing.root()
     return getattr(trt, storage_type.__name__, storage_type)
 
 
 def storage_to_tensor_type(storage: Any) -> Any:
     """The class of tensors that goes with a storage: FloatTensor."""
-    import tensorrt_lite as trt
-
+    trt = _listing.root()
     return getattr(trt, type(storage).__name__.replace("Storage", "Tensor"))
 
 
@@ -350,12 +352,10 @@ def save(
         >>> trt.load(file)
         {'weight': tensor([1., 1.])}
     """
-    from ._checkpoint.writer import Layout, write_checkpoint
-
     legacy = not _use_new_zipfile_serialization
     if legacy and _settings.skip_data:
         raise RuntimeError("Cannot use skip_data=True with _use_new_zipfile_serialization=False")
-    write_checkpoint(obj, f, pickle_protocol, Layout(legacy, _compute_crc32, _settings.skip_data, not _disable_byteorder_record, location_tag if _packages else None))
+    _writer.write_checkpoint(obj, f, pickle_protocol, _writer.Layout(legacy, _compute_crc32, _settings.skip_data, not _disable_byteorder_record, location_tag if _packages else None))
 
 
 def load(
@@ -404,15 +404,13 @@ def load(
     import mmap as mmap_module
     import pickle
 
-    from ._checkpoint.reader import read_checkpoint
-
     weights_only = _forced(weights_only)
     if weights_only and (allow_code or pickle_module is not None):
         raise RuntimeError("Can not safely load weights when explicit pickle_module is specified" if not allow_code else "load(): weights_only=True and allow_code=True contradict each other")
     executes = allow_code if allow_code is not None else weights_only is False
     order = sys.byteorder if _default_endianness is LoadEndianness.NATIVE else "big" if _default_endianness is LoadEndianness.BIG else "little"
     try:
-        return read_checkpoint(
+        return _reader.read_checkpoint(
             f,
             map_location,
             safe=_safe_globals,
@@ -431,9 +429,7 @@ def load(
 
 def _forced(weights_only: bool | None) -> bool | None:
     """What PyTorch's environment variables make of the argument while this package answers to `import torch`; elsewhere they say nothing."""
-    from tensorrt_lite._names.listing import alias_in_force
-
-    if not alias_in_force():
+    if not _listing.alias_in_force():
         return weights_only
     on = ("1", "y", "yes", "true")
     safe, unsafe = (os.environ.get(name, "0") in on for name in ("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"))
@@ -442,8 +438,6 @@ def _forced(weights_only: bool | None) -> bool | None:
     if safe:
         return True
     if unsafe and weights_only is None:
-        import warnings
-
         warnings.warn(
             "Environment variable TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD detected, since the `weights_only` argument was not explicitly passed to `torch.load`, forcing "
             "weights_only=False.", stacklevel=3)  # fmt: skip
@@ -453,18 +447,12 @@ def _forced(weights_only: bool | None) -> bool | None:
 
 def get_unsafe_globals_in_checkpoint(f: FileLike) -> list[str]:
     """Full names of the classes and functions in a file that `load` would refuse."""
-    from ._checkpoint.reader import unknown_globals
-
-    return unknown_globals(f, _safe_globals)
+    return _reader.unknown_globals(f, _safe_globals)
 
 
 def __getattr__(name: str) -> object:
-    from tensorrt_lite._names.missing import error
-
-    raise error("serialization", name)
+    raise _missing.error("serialization", name)
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names.listing import public
-
-    return public(globals())
+    return _listing.public(globals())

@@ -7,6 +7,8 @@ construction, printing, pickling, conversion and the operator symbols.
 from __future__ import annotations
 
 import sys
+import warnings
+from importlib import import_module as _import_module
 
 from tensorrt_lite import _C, _ops, _public
 from tensorrt_lite._legacy import tensor_methods as _older_methods
@@ -24,34 +26,38 @@ from tensorrt_lite._C.core.storage import exported as _exported
 from tensorrt_lite._C.core.tensor import TensorBase, _register_types, _set_constructor, attributes_of
 from tensorrt_lite._C.core.warning import warn_once as _warn_once
 from tensorrt_lite._size import Size
+from tensorrt_lite._C.core.device import device as _kind
+from tensorrt_lite._C.core.dtype import _dtype_by_name
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_array_api = _LazyModule("tensorrt_lite.array_api")
+_backend = _LazyModule("tensorrt_lite.backend")
+_cuda = _LazyModule("tensorrt_lite.cuda")
+_declarations = _LazyModule("tensorrt_lite._declared.declarations")  # which dtypes without loops ask for
+_declared_aten = _LazyModule("tensorrt_lite._declared.aten")  # which modes alone ask for
+_overloads = _LazyModule("tensorrt_lite._declared.overloads")  # which modes alone ask for
+_dlpack = _LazyModule("tensorrt_lite._interop.dlpack")
+_legacy_typed_tensors = _LazyModule("tensorrt_lite._legacy.typed_tensors")
+_reductions = _LazyModule("tensorrt_lite.multiprocessing.reductions")
+_rich_display = _LazyModule("tensorrt_lite._interop.rich_display")
+_tensor_str = _LazyModule("tensorrt_lite._tensor_str")
+_typed_storage = _LazyModule("tensorrt_lite._legacy.typed_storage")
+_autograd = _LazyModule("tensorrt_lite.autograd")
 
 
 def _load_cuda() -> None:
     """Fills in the core's hooks of CUDA."""
-    import tensorrt_lite.cuda._kernels  # noqa: F401
-
-
-_autograd = None
-
-
-def _load_autograd() -> None:
-    """Sets `_autograd`, once: an import statement in `Tensor.backward` would cost 0.4 us a call."""
-    global _autograd
-    import tensorrt_lite.autograd as _autograd
+    _import_module("tensorrt_lite.cuda._kernels")
 
 
 def _read_dlpack(array):
     """A tensor over the memory of an object with ``__dlpack__``."""
-    from tensorrt_lite._interop.dlpack import from_dlpack
-
-    return from_dlpack(array)
+    return _dlpack.from_dlpack(array)
 
 
 def _current_stream(device: int) -> int:
     """The address of a CUDA device's current stream."""
-    from tensorrt_lite._interop.dlpack import current_stream
-
-    return current_stream(device)
+    return _dlpack.current_stream(device)
 
 
 _set_device_loader(_load_cuda)
@@ -121,14 +127,10 @@ def _restored(t, state):
 
 def _device_of(device):
     """The device of an argument; the CPU where it is left out."""
-    from tensorrt_lite._C.core.device import device as kind
-
-    return device if isinstance(device, kind) else kind("cpu" if device is None else device)
+    return device if isinstance(device, _kind) else _kind("cpu" if device is None else device)
 
 
 def _ops_dtype(name: str):
-    from tensorrt_lite._C.core.dtype import _dtype_by_name
-
     return _dtype_by_name(name)
 
 
@@ -140,18 +142,10 @@ def _is_of_pytorch(function) -> bool:
     return not issubclass(tensors, TensorBase) and module.partition(".")[0] == "torch"
 
 
-def _construct(*args):
-    """typed_tensors.construct, which takes this name's place when it is first called."""
-    global _construct
-    from tensorrt_lite._legacy.typed_tensors import construct as _construct
-
-    return _construct(*args)
-
-
 def _fill(tensor, args, kwargs):
     """What `Tensor(*args, **kwargs)` makes of a bare tensor: sizes, data or another tensor. Returns what stands for it, if that is another object."""
     if kwargs:
-        given = _construct(args, kwargs)
+        given = _legacy_typed_tensors.construct(args, kwargs)
     elif type(args[0]) is int:
         given = _ops.empty(*args)
     elif len(args) == 1 and isinstance(args[0], TensorBase):
@@ -159,7 +153,7 @@ def _fill(tensor, args, kwargs):
         if given.requires_grad:  # an alias with the same history
             return given.as_subclass(type(tensor))
     else:
-        given = _construct(args, {})
+        given = _legacy_typed_tensors.construct(args, {})
     _attributes.assign_from(tensor, given)
 
 
@@ -193,9 +187,7 @@ class Tensor(TensorBase):
         return _convert(result, cls) if func not in _KEEP_TYPE else result
 
     def __repr__(self, *, tensor_contents=None) -> str:
-        from tensorrt_lite._tensor_str import tensor_repr
-
-        return tensor_repr(self)
+        return _tensor_str.tensor_repr(self)
 
     def __str__(self) -> str:
         return repr(self)
@@ -251,14 +243,10 @@ class Tensor(TensorBase):
         return pyarrow.array(self.numpy(), type=type)
 
     def _repr_html_(self) -> str:
-        from tensorrt_lite._interop.rich_display import tensor_html
-
-        return tensor_html(self)
+        return _rich_display.tensor_html(self)
 
     def _repr_pretty_(self, printer, cycle) -> None:
-        from tensorrt_lite._interop.rich_display import tensor_pretty
-
-        tensor_pretty(self, printer, cycle)
+        _rich_display.tensor_pretty(self, printer, cycle)
 
     def __dir__(self):
         return sorted(set(object.__dir__(self)))
@@ -319,8 +307,6 @@ class Tensor(TensorBase):
 
     def _warn_of_hooks(self):
         if hooks := self._backward_hooks:
-            import warnings
-
             for hook in hooks.values():
                 warnings.warn(
                     f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can decorate the function with "
@@ -353,8 +339,6 @@ class Tensor(TensorBase):
 
     def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None) -> None:
         """Accumulate the gradients of this tensor's leaves; ``gradient`` is needed unless it has one element."""
-        if _autograd is None:
-            _load_autograd()
         _autograd.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
     # ---- shapes
@@ -417,16 +401,12 @@ class Tensor(TensorBase):
 
     def type(self, dtype=None, non_blocking=False):
         """The type's name, or a copy converted to a dtype, a class such as `LongTensor`, or its name, 'torch.LongTensor'."""
-        import tensorrt_lite._legacy.typed_tensors as _typed_tensors
-
-        return _typed_tensors.type_string(self) if dtype is None else _typed_tensors.converted(self, dtype, non_blocking)
+        return _legacy_typed_tensors.type_string(self) if dtype is None else _legacy_typed_tensors.converted(self, dtype, non_blocking)
 
     def storage(self):
         """The storage as elements of the tensor's dtype (deprecated: use untyped_storage)."""
-        from tensorrt_lite._legacy.typed_storage import TypedStorage, warn_once
-
-        warn_once(2)
-        return TypedStorage._of(self.untyped_storage(), self.dtype)
+        _typed_storage.warn_once(2)
+        return _typed_storage.TypedStorage._of(self.untyped_storage(), self.dtype)
 
     def dim_order(self, *, ambiguity_check: bool | list[object] = False) -> tuple[int, ...]:
         """Dimensions from the slowest to the fastest in memory.
@@ -457,15 +437,11 @@ class Tensor(TensorBase):
 
     def is_pinned(self, device=None) -> bool:
         """Whether the tensor lies in page-locked host memory, which devices copy without waiting."""
-        from tensorrt_lite import cuda
-
-        return cuda.is_initialized() and cuda._backend()._is_pinned(self)
+        return _cuda.is_initialized() and _cuda._backend()._is_pinned(self)
 
     def pin_memory(self, device=None) -> Tensor:
         """A copy in page-locked host memory; the tensor itself when it lies there. RuntimeError without a CUDA device."""
-        from tensorrt_lite import cuda
-
-        if not cuda.is_available():
+        if not _cuda.is_available():
             raise RuntimeError("Cannot access accelerator device when none is available.")
         if not self.is_cpu:
             raise RuntimeError(f"cannot pin '{self.type()}' only dense CPU tensors can be pinned")
@@ -476,13 +452,10 @@ class Tensor(TensorBase):
     def record_stream(self, stream) -> None:
         """The memory is used by work on a stream other than its own: it is not given out again before that work has run."""
         if not self.is_cuda:
-            import tensorrt_lite.backend as backend
-
-            backend.device_of(self).record_stream(self, stream)
+            _backend.device_of(self).record_stream(self, stream)
             return
-        from tensorrt_lite import cuda
 
-        cuda._backend()._record_stream(self, stream.cuda_stream)
+        _cuda._backend()._record_stream(self, stream.cuda_stream)
 
     def is_nonzero(self) -> bool:
         """Whether the only element is not zero. RuntimeError unless there is one element."""
@@ -508,25 +481,19 @@ class Tensor(TensorBase):
 
     def new(self, *args, **kwargs) -> Tensor:
         """A tensor of the same dtype from sizes or data. device: of the same type as this tensor's."""
-        return _construct(args, kwargs, self.dtype, self.device.type)
+        return _legacy_typed_tensors.construct(args, kwargs, self.dtype, self.device.type)
 
     __dlpack_c_exchange_api__ = _dlpack_core.exchange_api()
 
     def __dlpack__(self, *, stream=-1, max_version=None, dl_device=None, copy=None):
-        from tensorrt_lite._interop.dlpack import export
-
-        return export(self, stream, max_version, dl_device, copy)
+        return _dlpack.export(self, stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        from tensorrt_lite._interop.dlpack import device_of
-
-        return device_of(self)
+        return _dlpack.device_of(self)
 
     def __array_namespace__(self, *, api_version=None):
         """The namespace of the array API standard's functions: ``tensorrt_lite.array_api``. ValueError for versions of the standard that it does not conform to."""
-        from tensorrt_lite.array_api import _namespace
-
-        return _namespace(api_version)
+        return _array_api._namespace(api_version)
 
     def to_device(self, device, /, *, stream=None) -> Tensor:
         """The tensor on a device: the array API's name for ``to``. stream: None, the current one; ValueError for another.
@@ -613,38 +580,26 @@ def _convert(result, cls):
 
 
 def _packet_of(operator):
-    import tensorrt_lite._declared.aten as _aten  # what modes alone ask for
-
-    return _aten.packet_of(operator)
+    return _declared_aten.packet_of(operator)
 
 
 def _schema_of(operator):
-    import tensorrt_lite._declared.aten as _aten
-
-    return _aten.schema_of(operator)
+    return _declared_aten.schema_of(operator)
 
 
 def _tags_of(operator):
-    import tensorrt_lite._declared.aten as _aten
-
-    return _aten.tags_of(operator)
+    return _declared_aten.tags_of(operator)
 
 
 def _tags_of_row(name):
-    import tensorrt_lite._declared.declarations as _declarations  # which dtypes without loops ask for
-
     return _declarations.tags(name)
 
 
 def _selector_of(name):
-    import tensorrt_lite._declared.declarations as _declarations
-
     return _declarations.of(name).selects
 
 
 def _forms_of(name, which, schema):
-    import tensorrt_lite._declared.overloads as _overloads  # which modes alone ask for
-
     return _overloads.names_of_row(name, which, schema) if isinstance(which, int) else _overloads.ways_of(name, which)
 
 
@@ -691,9 +646,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         return result
 
     def __repr__(self, *, tensor_contents=None) -> str:
-        from tensorrt_lite._tensor_str import parameter_repr
-
-        return parameter_repr(self)
+        return _tensor_str.parameter_repr(self)
 
     def __reduce_ex__(self, proto):
         if (reduced := _reduced_for_process(self)) is not None:
@@ -719,9 +672,8 @@ def _reduced_for_process(tensor):
     caller = sys._getframe(2)
     if caller.f_globals.get("__name__") != "multiprocessing.reduction" or type(tensor) not in (Tensor, Parameter):
         return None
-    from tensorrt_lite.multiprocessing.reductions import reduce_tensor_unregistered
 
-    return reduce_tensor_unregistered(tensor)
+    return _reductions.reduce_tensor_unregistered(tensor)
 
 
 _TYPE_NAMES: dict = {}

@@ -7,6 +7,7 @@ from __future__ import annotations
 import cmath
 import math
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -14,6 +15,9 @@ from tensorrt_lite import _root as trt
 from tensorrt_lite._functions.dtype_limits import finfo
 from tensorrt_lite._functions.dtype_limits import iinfo
 from tensorrt_lite.tensor import Tensor
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_listing = _LazyModule("tensorrt_lite._names.listing")
 
 __all__ = ["assert_close", "make_tensor"]
 
@@ -490,8 +494,6 @@ def _interval(
     if math.isnan(low) or math.isnan(high):
         raise ValueError(f"`low` and `high` cannot be NaN, but got {low=} and {high=}")
     if low == high and (dtype.is_floating_point or dtype.is_complex):
-        import warnings
-
         warnings.warn(
             "Passing `low==high` to `make_tensor` for floating or complex types is deprecated. Use `full` instead.",
             FutureWarning,
@@ -516,6 +518,4 @@ def _fill_uniform(tensor: Tensor, low: float, high: float) -> None:
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names.listing import public
-
-    return public(globals())
+    return _listing.public(globals())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools import arrows
+from tools import arrows, package_arrows
 
 
 def test_arrows_point_down() -> None:
@@ -35,3 +35,38 @@ def test_few_private_modules_at_the_top_of_the_package() -> None:
     """Others have a room; `_ops`, `_size` and `_tensor_str` have PyTorch's names."""
     private = {p.stem for p in (arrows.ROOT / "tensorrt_lite").glob("_*.py") if not p.stem.startswith("__")}
     assert private == {"_extension", "_ops", "_public", "_root", "_size", "_tensor_str"}
+
+
+def test_modules_of_the_package_import_from_their_floor_and_below() -> None:
+    assert package_arrows.up(package_arrows.imports()) == []
+
+
+def test_cycles_of_the_package_are_small() -> None:
+    assert max(map(len, package_arrows.cycles(package_arrows.graph(package_arrows.imports())))) < 10
+
+
+def test_lazy_modules_exist() -> None:
+    known = package_arrows.modules()
+    lazy = {i.target for i in package_arrows.imports() if i.lazy}
+    assert {t for t in lazy if t.removeprefix("tensorrt_lite.") not in known and not t.startswith("tensorrt_lite._C.")} == set()
+
+
+def test_imports_of_the_package_are_seen(tmp_path) -> None:
+    """In functions too, relative ones by their full name; lazy modules are apart, and lines for type checkers alone do not count."""
+    files = {
+        "__init__.py": "from tensorrt_lite import _ops\n",
+        "_ops.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from tensorrt_lite import nn\ndef f():\n    from .nn import functional\n",
+        "nn/__init__.py": "import tensorrt_lite._ops as ops\nfrom tensorrt_lite._C.core import dtype\n",
+        "nn/functional.py": 'from .. import _ops\noptim = LazyModule("tensorrt_lite.optim")\n',
+        "optim.py": "import tensorrt_lite\nfrom . import nn\n",
+    }
+    for name, text in files.items():
+        path = tmp_path / "tensorrt_lite" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    found = package_arrows.imports(tmp_path)
+    assert package_arrows.inside_functions(found) == ["_ops:5"]
+    assert package_arrows.graph(found) == {"": {"_ops"}, "_ops": {"nn.functional"}, "nn": {"_ops"}, "nn.functional": {"_ops"}, "optim": {"", "nn"}}
+    assert package_arrows.cycles(package_arrows.graph(found)) == [["_ops", "nn.functional"]]
+    assert package_arrows.graph(found, lazy=True)["nn.functional"] == {"_ops", "optim"}
+    assert package_arrows.up(found) == ["_ops: nn.functional", "optim: tensorrt_lite"]

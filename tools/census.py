@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from tools import arrows, contract
+from tools import arrows, contract, package_arrows
 from tools.codegen.schema import load
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -168,6 +168,9 @@ COUNTS = {
     "untyped installers": untyped_installers,
     ".pxi files": lambda: [str(p.relative_to(ROOT)) for p, _ in _text("**/*.pxi")],
     "arrows up": lambda: [f"{source}: {target}" for source, targets in arrows.up().items() for target in targets],
+    "imports inside the package's functions": lambda: package_arrows.inside_functions(package_arrows.imports()),
+    "lazy modules of the package": lambda: [f"{i.source}: {i.target}" for i in package_arrows.imports() if i.lazy],
+    "modules in the package's largest cycle": lambda: package_arrows.cycles(package_arrows.graph(package_arrows.imports()))[0],
     f"files over {LONG} lines": long_files,
     "dispatchers": dispatchers,
     "rows with entry: manual": lambda: [op.name for op in load(ROOT / "cysrc" / "ops") if op.row.get("entry") == "manual"],

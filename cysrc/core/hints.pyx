@@ -86,6 +86,12 @@ cdef class LazyModule:
             self.module = import_module(self.path)
         return getattr(self.module, name)
 
+    def __setattr__(self, str name not None, value):
+        if self.module is None:
+            from importlib import import_module
+            self.module = import_module(self.path)
+        setattr(self.module, name, value)
+
     def __dir__(self):
         return [] if self.module is None else dir(self.module)
 

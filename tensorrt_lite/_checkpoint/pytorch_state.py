@@ -15,15 +15,15 @@ from tensorrt_lite._C.core.hints import LazyModule
 
 _nn = LazyModule("tensorrt_lite.nn")
 _optim = LazyModule("tensorrt_lite.optim")
+_hooks = LazyModule("tensorrt_lite.nn.modules._hooks")
+_transformer = LazyModule("tensorrt_lite.nn.modules.transformer")
 
 __all__ = ["completed"]
 
 
 def _module(module: Any) -> dict[str, Any]:
     """The tables of hooks, which ours make when the first hook comes."""
-    from tensorrt_lite.nn.modules._hooks import TABLES
-
-    return {**{name: OrderedDict() for name in TABLES}, "_is_full_backward_hook": None}
+    return {**{name: OrderedDict() for name in _hooks.TABLES}, "_is_full_backward_hook": None}
 
 
 def _recurrent(module: Any) -> dict[str, Any]:
@@ -32,15 +32,11 @@ def _recurrent(module: Any) -> dict[str, Any]:
 
 
 def _encoder_layer(layer: Any) -> dict[str, Any]:
-    from tensorrt_lite.nn.modules import transformer
-
-    return {"activation_relu_or_gelu": transformer.fused_activation(layer)}
+    return {"activation_relu_or_gelu": _transformer.fused_activation(layer)}
 
 
 def _encoder(encoder: Any) -> dict[str, Any]:
-    from tensorrt_lite.nn.modules import transformer
-
-    return {"use_nested_tensor": bool(encoder.enable_nested_tensor and len(encoder.layers) and transformer.takes_nested_batches(encoder.layers[0]))}
+    return {"use_nested_tensor": bool(encoder.enable_nested_tensor and len(encoder.layers) and _transformer.takes_nested_batches(encoder.layers[0]))}
 
 
 def _lbfgs(optimizer: Any) -> dict[str, Any]:
@@ -51,12 +47,11 @@ def _lbfgs(optimizer: Any) -> dict[str, Any]:
 # class: (its attributes, whether they replace what the state has)
 @cache
 def _table() -> tuple[tuple[type, Callable[[Any], dict[str, Any]], bool], ...]:
-    nn = _nn
     return (
-        (nn.Module, _module, False),
-        (nn.RNNBase, _recurrent, True),
-        (nn.TransformerEncoderLayer, _encoder_layer, True),
-        (nn.TransformerEncoder, _encoder, True),
+        (_nn.Module, _module, False),
+        (_nn.RNNBase, _recurrent, True),
+        (_nn.TransformerEncoderLayer, _encoder_layer, True),
+        (_nn.TransformerEncoder, _encoder, True),
         (_optim.LBFGS, _lbfgs, True),
     )
 

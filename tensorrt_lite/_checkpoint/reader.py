@@ -9,6 +9,7 @@ from __future__ import annotations
 import _compat_pickle
 import os
 import sys
+from collections import OrderedDict as _OrderedDict
 from typing import IO, TYPE_CHECKING, Any
 
 from tensorrt_lite import _root as trt
@@ -25,6 +26,8 @@ from .unpickler import Allowed, Builder, Inert, Layer, Storage, Unpickler, Unpic
 
 _cuda = LazyModule("tensorrt_lite.cuda")
 _nn = LazyModule("tensorrt_lite.nn")
+_executing = LazyModule("tensorrt_lite._checkpoint.executing")
+_serialization = LazyModule("tensorrt_lite.serialization")
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -117,10 +120,8 @@ def _opened(f: Any) -> Any:
 
 def _default_restore(storage: Any, location: str) -> Any:
     """Put a storage where it was saved from. Raises RuntimeError when that device is not there."""
-    from tensorrt_lite import serialization
-
-    if serialization._packages:
-        return _restored_by_package(serialization, storage, location)
+    if _serialization._packages:
+        return _restored_by_package(_serialization, storage, location)
     return _restore_here(storage, location)
 
 
@@ -181,9 +182,7 @@ def _to_device(storage: Any, device: Any) -> Any:
 
 
 def _set_state(target: Any, state: Any) -> None:
-    from collections import OrderedDict
-
-    if isinstance(target, (OrderedDict, trt.Tensor)):
+    if isinstance(target, (_OrderedDict, trt.Tensor)):
         set_attributes(target, state)
     elif type(target).__module__ == "builtins" or isinstance(target, (Builder, Storage, Allowed)):
         raise UnpicklingError(f"state is set on a {type(target).__name__}")
@@ -301,9 +300,7 @@ class _Session:
 
     def _unpickler(self, data: bytes, load_storage: Callable[[Any], Any]) -> Any:
         if self.executing is not None:
-            from .executing import ExecutingUnpickler
-
-            return ExecutingUnpickler(data, self._known, load_storage, self.executing, **self._options)
+            return _executing.ExecutingUnpickler(data, self._known, load_storage, self.executing, **self._options)
         return Unpickler(data, self.find_global, load_storage, _set_state, self._budget, self._options.get("encoding", "utf-8"))
 
     def _storage_record(self, identifier: Any, length: int) -> tuple[Any, str, str, int]:

@@ -11,6 +11,8 @@ from tensorrt_lite._C.core.hints import LazyModule
 from .unpickler import Builder, Storage, UnpicklingError
 
 _nn = LazyModule("tensorrt_lite.nn")
+_strided = LazyModule("tensorrt_lite.nested._strided")
+_tensor = LazyModule("tensorrt_lite._sparse.tensor")
 
 if TYPE_CHECKING:
     from .budget import Budget
@@ -201,9 +203,8 @@ class TensorBuilders:
             fits = indices.is_contiguous() and indices.dtype in (trt.int64, trt.int32) and (layout is not trt.sparse_coo or indices.dtype == trt.int64)
             if numel and not fits:
                 self._budget.spend(numel * 2 * 8)
-        from tensorrt_lite._sparse.tensor import rebuild
 
-        return rebuild(layout, data)
+        return _tensor.rebuild(layout, data)
 
     def nested(self, buffer: Any, sizes: Any, strides: Any, offsets: Any) -> Any:
         if not all(isinstance(x, trt.Tensor) and x.layout == trt.strided and not x.is_nested for x in (buffer, sizes, strides, offsets)):
@@ -215,10 +216,9 @@ class TensorBuilders:
         if not fits or sizes.shape[1] > _MAX_DIMENSIONS or any(x.dtype != trt.int64 or x.device.type != "cpu" for x in geometry):
             raise UnpicklingError("corrupt checkpoint: the sizes, strides and offsets of a nested tensor do not fit each other")
         self._budget.spend(_cost(1) + 3 * sizes.shape[0] * (_cost(sizes.shape[1]) + 40 * sizes.shape[1]))
-        from tensorrt_lite.nested._strided import from_buffer
 
         try:
-            return from_buffer(buffer, *(x.tolist() for x in geometry))
+            return _strided.from_buffer(buffer, *(x.tolist() for x in geometry))
         except (RuntimeError, ValueError) as error:
             raise UnpicklingError(f"corrupt checkpoint: a nested tensor whose parts lie outside of its buffer ({error})") from None
 

@@ -14,6 +14,9 @@ from sys import getsizeof
 from typing import TYPE_CHECKING, Any
 
 from .keys import Keys
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_typed_storage = _LazyModule("tensorrt_lite._legacy.typed_storage")
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,9 +94,7 @@ class Storage:
         if self.dtype.itemsize == 1 and not typed:
             return self.untyped
         if self.typed is None:
-            from tensorrt_lite._legacy.typed_storage import TypedStorage
-
-            self.typed = TypedStorage._of(self.untyped, self.dtype)
+            self.typed = _typed_storage.TypedStorage._of(self.untyped, self.dtype)
         return self.typed
 
 

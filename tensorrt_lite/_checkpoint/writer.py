@@ -33,6 +33,7 @@ from .pytorch_state import completed
 _legacy_typed_storage = LazyModule("tensorrt_lite._legacy.typed_storage")
 _nn = LazyModule("tensorrt_lite.nn")
 _optim = LazyModule("tensorrt_lite.optim")
+_tensor = LazyModule("tensorrt_lite._sparse.tensor")
 
 __all__ = ["Layout", "write_checkpoint"]
 
@@ -369,13 +370,11 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
         return self._named("torch._tensor._rebuild_from_type_v2"), (function, kind, args, state)
 
     def _reduce_sparse(self, tensor: Any) -> tuple[Any, ...]:
-        from tensorrt_lite._sparse.tensor import state_of
-
         if isinstance(tensor, _nn.Parameter):
             data = tensor.detach()
             self._alive.append(data)
             return self._named("torch._utils._rebuild_parameter"), (data, tensor.requires_grad, OrderedDict())
-        layout, parts = state_of(tensor)
+        layout, parts = _tensor.state_of(tensor)
         parts = tuple(p.detach() if isinstance(p, trt.Tensor) else p for p in parts)
         self._alive.append(parts)
         return self._named("torch._utils._rebuild_sparse_tensor"), (layout, parts)

@@ -8,8 +8,13 @@ from __future__ import annotations
 import os
 import re
 import sys
+from importlib import import_module as _import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_info = _LazyModule("tensorrt_lite.info")
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -167,7 +172,6 @@ def main(argv: list[str]) -> int:
     """`tensorrt-lite doctor [--json] [MODULE ...]`: print the findings; the exit status: 1 where something makes programs slow."""
     import argparse
     import json
-    from importlib import import_module
 
     parser = argparse.ArgumentParser(
         prog="tensorrt-lite doctor",
@@ -181,12 +185,11 @@ def main(argv: list[str]) -> int:
     options = parser.parse_args(argv)
     try:
         for name in options.modules:
-            import_module(name)
+            _import_module(name)
     except ImportError as error:
         parser.error(str(error))
-    from tensorrt_lite import info
 
-    found = findings(info.collect())
+    found = findings(_info.collect())
     slow = [f for f in found if f.level == "slow"]
     if options.json:
         print(json.dumps([f._asdict() for f in found], indent=2))

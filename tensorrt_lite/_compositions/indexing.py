@@ -13,6 +13,10 @@ from tensorrt_lite._C.core.tensor import TensorBase
 from tensorrt_lite._C.ops.indexing import _checked_rows
 from tensorrt_lite._C.ops.support import check_output, deliver_result, float_argument, int_argument, tensor_argument, type_name, wrapped_dim
 from tensorrt_lite._C.core.warning import warn_once
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_elements = _LazyModule("tensorrt_lite._transforms.elements")
+_grad_mode = _LazyModule("tensorrt_lite.autograd.grad_mode")
 
 TYPE_CHECKING = False  # `typing` and what it imports would be a quarter of the package's import time
 if TYPE_CHECKING:
@@ -62,9 +66,7 @@ def nonzero_static(input: Any, *, size: Any, fill_value: Any = -1, out: Any = No
     if n < 0:
         raise RuntimeError(f"nonzero_static: 'size' must be an non-negative integer, but got {n}")
     if is_transformed([x]):
-        from tensorrt_lite._transforms.elements import for_each_element
-
-        r = for_each_element("nonzero_static", lambda x: nonzero_static(x, size=n, fill_value=fill_value), x.detach())
+        r = _elements.for_each_element("nonzero_static", lambda x: nonzero_static(x, size=n, fill_value=fill_value), x.detach())
         return deliver_result("nonzero_static", r, out, True)
     r = _ops.full((n, x.dim()), fill_value, dtype=_int64, device=x.device)
     if not x.is_meta:
@@ -90,9 +92,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Tensor, ...]:
             raise ValueError(f"'shape' cannot have negative values, but got {tuple(sizes)}")
         total *= s
     if is_transformed([i]):
-        from tensorrt_lite._transforms.elements import for_each_element
-
-        return for_each_element("unravel_index", lambda i: unravel_index(i, sizes), i)
+        return _elements.for_each_element("unravel_index", lambda i: unravel_index(i, sizes), i)
     if not i.is_meta and i.numel():
         low, high = (bound.item() for bound in _ops.aminmax(i))
         if low < -total or high >= total:
@@ -249,10 +249,8 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: Any = False, inver
 
 def embedding_renorm_(input: Any, indices: Any, max_norm: float, norm_type: float) -> Tensor:
     """The rows that indices name scaled in place to a norm of max_norm at most."""
-    from tensorrt_lite import no_grad
-
     weight = tensor_argument(input, "embedding_renorm_", "input")
-    with no_grad():
+    with _grad_mode.no_grad():
         index = tensor_argument(indices, "embedding_renorm_", "indices").reshape(-1)
         target = weight.detach()
         step = max(1, _RENORMED // max(1, weight.size(1)) if index.device.type == "cpu" else weight.size(0))

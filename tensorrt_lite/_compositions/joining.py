@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+
 from tensorrt_lite._C.autograd.node import namespace
 from tensorrt_lite._C.core.device import contiguous_format
 from tensorrt_lite._C.core.dispatch import is_grad_enabled
@@ -19,6 +22,9 @@ from tensorrt_lite._C.ops.support import (
     tensor_list_argument,
     wrapped_dim,
 )
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_elements = _LazyModule("tensorrt_lite._transforms.elements")
 
 TYPE_CHECKING = False  # `typing` and what it imports would be a quarter of the package's import time
 if TYPE_CHECKING:
@@ -133,9 +139,7 @@ def _indices_of_counts(counts: Any, output_size: Any) -> Any:
     if counts.dtype != _int64 and counts.dtype != _int32:
         raise RuntimeError("repeats has to be Long or Int tensor")
     if is_transformed([counts]):
-        from tensorrt_lite._transforms.elements import for_each_element
-
-        return for_each_element("repeat_interleave", lambda c: _indices_of_counts(c, output_size), counts)
+        return _elements.for_each_element("repeat_interleave", lambda c: _indices_of_counts(c, output_size), counts)
     # the length of the result depends on them: those of a device are read here
     return _interleave_index(counts.detach().cpu().to(_int64), output_size).to(counts.device, counts.dtype)
 
@@ -452,8 +456,6 @@ def combinations(input: Any, r: Any = 2, with_replacement: Any = False) -> Tenso
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
     if r == 0:
         return x.new_empty((0,))
-    import itertools
-    import math
 
     n = x.numel() + (r - 1 if with_replacement and x.numel() else 0)
     if n >= r and math.lgamma(n + 1) - math.lgamma(r + 1) - math.lgamma(n - r + 1) > 22:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from tensorrt_lite._C.autograd.node import namespace
 from tensorrt_lite._C.core.device import strided
-from tensorrt_lite._C.core.dtype import _dtype_by_name
+from tensorrt_lite._C.core.dtype import _dtype_by_name, get_default_dtype as _get_default_dtype
 from tensorrt_lite._C.ops.support import deliver_result, tensor_argument
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_grad_mode = _LazyModule("tensorrt_lite.autograd.grad_mode")
 
 TYPE_CHECKING = False  # `typing` and what it imports would be a quarter of the package's import time
 if TYPE_CHECKING:
@@ -18,9 +21,7 @@ _ops = namespace()
 
 
 def _in_floating_type(x: Any) -> Any:
-    from tensorrt_lite import get_default_dtype
-
-    return x if x.is_floating_point() or x.is_complex() else x.to(get_default_dtype())
+    return x if x.is_floating_point() or x.is_complex() else x.to(_get_default_dtype())
 
 
 # ---- low rank (Halko, Martinsson and Tropp 2009) ------------------------------------------------------------------------
@@ -162,8 +163,6 @@ def lobpcg(
     ortho_bparams: dict[str, bool] | None = None,
 ) -> tuple[Tensor, Tensor]:
     """(eigenvalues, eigenvectors) at one end of the spectrum."""
-    from tensorrt_lite import no_grad
-
     A = _in_floating_type(tensor_argument(A, "lobpcg", "A"))
     if A.dim() < 2 or A.size(-1) != A.size(-2):
         raise AssertionError(f"A must be square, got shape {A.shape}")
@@ -194,7 +193,7 @@ def lobpcg(
     values, vectors = [], []
     for a, b, x in zip(many(A), many(B), many(X), strict=True):
         x = _ops.randn(m, n, dtype=A.dtype, device=A.device) if x is None else x
-        with no_grad():
+        with _grad_mode.no_grad():
             e, v = _extreme_pairs(a.detach(), None if b is None else b.detach(), x.detach(), iK, k, 1000 if niter is None else niter, tol, largest is None or largest)
         if recorded:
             e, v = _attached(a, b, e, v)

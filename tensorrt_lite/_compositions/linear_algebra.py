@@ -17,6 +17,12 @@ from tensorrt_lite._C.core.dtype import _dtype_by_name
 from tensorrt_lite._C.core.tensor import TensorBase
 from tensorrt_lite._C.ops.support import deliver_result, type_name
 from tensorrt_lite._C.core.return_types import result_type
+from tensorrt_lite._size import broadcast_shapes, refuse_sizes
+from tensorrt_lite._C.core.dispatch import is_grad_enabled as _is_grad_enabled
+from tensorrt_lite._C.core.dtype import get_default_dtype as _get_default_dtype
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_functions = _LazyModule("tensorrt_lite.linalg._functions")
 
 TYPE_CHECKING = False  # `typing` and what it imports would be a quarter of the package's import time
 if TYPE_CHECKING:
@@ -341,9 +347,7 @@ def linalg_pinv(A: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any
     if not A.numel():
         result = A.transpose(-2, -1) @ A.new_zeros((*A.shape[:-1], A.shape[-2]))
     elif _is_differentiated([A]):
-        from tensorrt_lite.linalg._functions import Pinv
-
-        result = Pinv.apply(A, atol, rtol, hermitian)
+        result = _functions.Pinv.apply(A, atol, rtol, hermitian)
     else:
         result = _pinv_value(A, atol, rtol, hermitian)
     return deliver_result("linalg_pinv", result, out)
@@ -351,9 +355,7 @@ def linalg_pinv(A: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any
 
 def _is_differentiated(tensors: list[Any]) -> bool:
     """Whether an operator of these is recorded, has tangents to carry or runs in a transform."""
-    from tensorrt_lite._C.core.dispatch import is_grad_enabled
-
-    return is_grad_enabled() and any(t.requires_grad for t in tensors) or _has_tangents(tensors)
+    return _is_grad_enabled() and any(t.requires_grad for t in tensors) or _has_tangents(tensors)
 
 
 def _has_tangents(tensors: list[Any]) -> bool:
@@ -496,9 +498,7 @@ def linalg_matrix_exp(A: Any) -> Any:
     if not A.numel() or A.device.type == "meta":
         return A.clone()
     if _is_differentiated([A]):
-        from tensorrt_lite.linalg._functions import MatrixExp
-
-        return MatrixExp.apply(A)
+        return _functions.MatrixExp.apply(A)
     return _by_matrices(_matrix_exp_value, A, -3)
 
 
@@ -627,9 +627,7 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
 
 
 def _default_float() -> Any:
-    from tensorrt_lite._C.core.dtype import get_default_dtype
-
-    return get_default_dtype()
+    return _get_default_dtype()
 
 
 def corrcoef(input: Any) -> Any:
@@ -709,9 +707,7 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str | None = "use_mm_f
         return _matrix_distances(x1, x2)
     if x1.dtype == x2.dtype and not _has_tangents([x1, x2]):
         if x1.shape[:-2] != x2.shape[:-2]:
-            from tensorrt_lite import _refuse_sizes, broadcast_shapes
-
-            _refuse_sizes(x1.shape[:-2], x2.shape[:-2])
+            refuse_sizes(x1.shape[:-2], x2.shape[:-2])
             batches = broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
             x1, x2 = x1.expand(*batches, *x1.shape[-2:]), x2.expand(*batches, *x2.shape[-2:])
         return _ops._row_distances(x1, x2, p)

@@ -11,6 +11,9 @@ from tensorrt_lite._C.core.dtype import _dtype_by_name, can_cast_types, promote_
 from tensorrt_lite._C.core.hints import hinted
 from tensorrt_lite._C.core.tensor import TensorBase
 from tensorrt_lite._C.ops.support import check_number_argument, deliver_result, int_argument, tensor_argument, tensor_list_argument, type_name, wrapped_dim
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_backends = _LazyModule("tensorrt_lite.backends")
 
 TYPE_CHECKING = False  # `typing` and what it imports would be a quarter of the package's import time
 if TYPE_CHECKING:
@@ -644,9 +647,7 @@ def _kept(dims: int, others: Iterable[int], out: int) -> int:
 
 def _in_order() -> bool:
     """Whether operands are multiplied as they come, whatever it costs."""
-    from tensorrt_lite.backends import opt_einsum
-
-    return not opt_einsum.enabled
+    return not _backends.opt_einsum.enabled
 
 
 def _cheapest_pairs(dims: list[int], sizes: list[int], out: int, ordered: bool) -> list[tuple[int, int]]:

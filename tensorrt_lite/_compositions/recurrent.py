@@ -9,6 +9,10 @@ from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.autograd.node import namespace
 from tensorrt_lite._C.core.tensor import TensorBase
 from tensorrt_lite._C.ops.support import tensor_argument, tensor_list_argument
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_autograd = _LazyModule("tensorrt_lite.autograd")
+_autocast = _LazyModule("tensorrt_lite.amp._state")
 
 TYPE_CHECKING = False  # `typing` and what it imports would be a quarter of the package's import time
 if TYPE_CHECKING:
@@ -84,14 +88,12 @@ def _composed_layer(tensors: Sequence[Any], batch_sizes: Sequence[int] | None, m
 
 def _recurrent_layer_gradient(grads: Sequence[Any], tensors: Sequence[Any], wanted: Sequence[bool], batch_sizes: Any, mode: int, reverse: bool, biases: bool) -> list[Any]:
     """The gradients of `_recurrent_layer` as recorded operators, for derivatives of them: the layer composed once more, and differentiated."""
-    from tensorrt_lite.autograd import enable_grad, grad
-
-    with enable_grad():
+    with _autograd.enable_grad():
         # views cut the layer off from what connects its operands above it
         inputs = [t.view_as(t) if w else t for t, w in zip(tensors, wanted)]
         results = _composed_layer(inputs, batch_sizes, mode, reverse, biases)
         pairs = [(r, g) for r, g in zip(results, grads) if g is not None]
-        found = iter(grad([r for r, _ in pairs], [x for x, w in zip(inputs, wanted) if w], [g for _, g in pairs], create_graph=True, allow_unused=True))
+        found = iter(_autograd.grad([r for r, _ in pairs], [x for x, w in zip(inputs, wanted) if w], [g for _, g in pairs], create_graph=True, allow_unused=True))
     return [next(found) if w else None for w in wanted]
 
 
@@ -116,9 +118,7 @@ def _layer(tensors: Sequence[Any], batch_sizes: Any, mode: int, reverse: bool, b
 
 def _products_alone(x: Any) -> bool:
     """Whether autocast lowers the products of what is not fused there."""
-    from tensorrt_lite import is_autocast_enabled
-
-    return x.device.type == "cpu" and is_autocast_enabled("cpu")
+    return x.device.type == "cpu" and _autocast.is_autocast_enabled("cpu")
 
 
 # ---- layers -----------------------------------------------------------------------------------------------------------------

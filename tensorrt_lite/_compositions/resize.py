@@ -5,6 +5,9 @@ from __future__ import annotations
 from itertools import product
 
 from tensorrt_lite._C.autograd.node import namespace
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_autograd = _LazyModule("tensorrt_lite.autograd")
 
 TYPE_CHECKING = False  # `typing` and what it imports would be a quarter of the package's import time
 if TYPE_CHECKING:
@@ -94,16 +97,13 @@ def _composed_grid_sampler(input: Any, grid: Any, mode: int, padding: int, align
 
 def _grid_sampler_gradient(grad: Any, input: Any, grid: Any, mode: int, padding: int, align_corners: bool, of_input: bool) -> Any:
     """The gradient of grid_sampler() by its input or its grid as recorded operators."""
-    from tensorrt_lite.autograd import enable_grad
-    from tensorrt_lite.autograd import grad as gradient
-
     if mode == _NEAREST and not of_input:
         return _ops.zeros_like(grid)
-    with enable_grad():
+    with _autograd.enable_grad():
         # views cut what is composed here off from what connects the operands above it
         x, places = input.view_as(input), grid.view_as(grid)
         result = _composed_grid_sampler(x, places, mode, padding, align_corners)
-    return gradient(result, x if of_input else places, grad, create_graph=True)[0]
+    return _autograd.grad(result, x if of_input else places, grad, create_graph=True)[0]
 
 
 EXPORTS = {"_grid_sampler_gradient": ""}

@@ -24,6 +24,9 @@ from tensorrt_lite._C.ops.support import (
     wrapped_dim,
 )
 from tensorrt_lite._C.core.return_types import result_type
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_elements = _LazyModule("tensorrt_lite._transforms.elements")
 
 TYPE_CHECKING = False  # `typing` and what it imports would be a quarter of the package's import time
 if TYPE_CHECKING:
@@ -138,9 +141,7 @@ def _check_same_device(name: str, input: Any, other: Any, argument: str) -> None
 
 def for_each_element(*arguments: Any) -> Any:
     """What functional transforms make of a function that looks at numbers; they load when one is called."""
-    from tensorrt_lite._transforms.elements import for_each_element
-
-    return for_each_element(*arguments)
+    return _elements.for_each_element(*arguments)
 
 
 def bincount(input: Any, weights: Any = None, minlength: Any = 0) -> Tensor:

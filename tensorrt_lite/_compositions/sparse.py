@@ -5,6 +5,9 @@ from __future__ import annotations
 from tensorrt_lite._C.autograd.node import namespace
 from tensorrt_lite._C.core.dtype import _dtype_by_name
 from tensorrt_lite._C.ops.support import deliver_result, int_argument, tensor_argument
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_sparse = _LazyModule("tensorrt_lite._sparse")
 
 TYPE_CHECKING = False  # `typing` and what it imports would be a quarter of the package's import time
 if TYPE_CHECKING:
@@ -16,160 +19,154 @@ if TYPE_CHECKING:
 _ops = namespace()
 
 
-def _package() -> Any:
-    import tensorrt_lite._sparse as _sparse
-
-    return _sparse
-
-
 def sparse_coo_tensor(indices: Any = None, values: Any = None, size: Any = None, **options: Any) -> Tensor:
     """A sparse tensor in coordinates."""
-    return _package().construct.sparse_coo_tensor(indices, values, size, **options)
+    return _sparse.construct.sparse_coo_tensor(indices, values, size, **options)
 
 
 def sparse_compressed_tensor(compressed_indices: Any, plain_indices: Any, values: Any = None, size: Any = None, **options: Any) -> Tensor:
     """A sparse tensor of a compressed layout."""
-    return _package().construct.sparse_compressed_tensor(compressed_indices, plain_indices, values, size, **options)
+    return _sparse.construct.sparse_compressed_tensor(compressed_indices, plain_indices, values, size, **options)
 
 
 def sparse_csr_tensor(crow_indices: Any, col_indices: Any, values: Any = None, size: Any = None, **options: Any) -> Tensor:
     """Compressed rows."""
-    return _package().construct.sparse_compressed_tensor(crow_indices, col_indices, values, size, named="csr", **options)
+    return _sparse.construct.sparse_compressed_tensor(crow_indices, col_indices, values, size, named="csr", **options)
 
 
 def sparse_csc_tensor(ccol_indices: Any, row_indices: Any, values: Any = None, size: Any = None, **options: Any) -> Tensor:
     """Compressed columns."""
-    return _package().construct.sparse_compressed_tensor(ccol_indices, row_indices, values, size, named="csc", **options)
+    return _sparse.construct.sparse_compressed_tensor(ccol_indices, row_indices, values, size, named="csc", **options)
 
 
 def sparse_bsr_tensor(crow_indices: Any, col_indices: Any, values: Any = None, size: Any = None, **options: Any) -> Tensor:
     """Compressed rows of blocks."""
-    return _package().construct.sparse_compressed_tensor(crow_indices, col_indices, values, size, named="bsr", **options)
+    return _sparse.construct.sparse_compressed_tensor(crow_indices, col_indices, values, size, named="bsr", **options)
 
 
 def sparse_bsc_tensor(ccol_indices: Any, row_indices: Any, values: Any = None, size: Any = None, **options: Any) -> Tensor:
     """Compressed columns of blocks."""
-    return _package().construct.sparse_compressed_tensor(ccol_indices, row_indices, values, size, named="bsc", **options)
+    return _sparse.construct.sparse_compressed_tensor(ccol_indices, row_indices, values, size, named="bsc", **options)
 
 
 def coalesce(self: Any) -> Tensor:
-    return _package().parts.coalesce(self)
+    return _sparse.parts.coalesce(self)
 
 
 def is_coalesced(self: Any) -> bool:
-    return _package().parts.is_coalesced(self)
+    return _sparse.parts.is_coalesced(self)
 
 
 def _coalesced_(self: Any, coalesced: bool) -> Tensor:
-    return _package().parts.declare_coalesced(self, coalesced)
+    return _sparse.parts.declare_coalesced(self, coalesced)
 
 
 def indices(self: Any) -> Tensor:
-    return _package().parts.indices(self)
+    return _sparse.parts.indices(self)
 
 
 def values(self: Any) -> Tensor:
-    return _package().parts.values(self)
+    return _sparse.parts.values(self)
 
 
 def _indices(self: Any) -> Tensor:
-    return _package().parts.raw_indices(self)
+    return _sparse.parts.raw_indices(self)
 
 
 def _values(self: Any) -> Tensor:
-    return _package().parts.raw_values(self)
+    return _sparse.parts.raw_values(self)
 
 
 def crow_indices(self: Any) -> Tensor:
-    return _package().parts.compressed_indices(self, "crow_indices")
+    return _sparse.parts.compressed_indices(self, "crow_indices")
 
 
 def col_indices(self: Any) -> Tensor:
-    return _package().parts.compressed_indices(self, "col_indices")
+    return _sparse.parts.compressed_indices(self, "col_indices")
 
 
 def ccol_indices(self: Any) -> Tensor:
-    return _package().parts.compressed_indices(self, "ccol_indices")
+    return _sparse.parts.compressed_indices(self, "ccol_indices")
 
 
 def row_indices(self: Any) -> Tensor:
-    return _package().parts.compressed_indices(self, "row_indices")
+    return _sparse.parts.compressed_indices(self, "row_indices")
 
 
 def _nnz(self: Any) -> int:
-    return _package().parts.nnz(self)
+    return _sparse.parts.nnz(self)
 
 
 def sparse_dim(self: Any) -> int:
-    return _package().parts.dims(self)[0]
+    return _sparse.parts.dims(self)[0]
 
 
 def dense_dim(self: Any) -> int:
-    return _package().parts.dims(self)[1]
+    return _sparse.parts.dims(self)[1]
 
 
 def _dimI(self: Any) -> int:  # noqa: N802 (PyTorch's name)
-    return _package().parts.dims(self)[0]
+    return _sparse.parts.dims(self)[0]
 
 
 def _dimV(self: Any) -> int:  # noqa: N802 (PyTorch's name)
-    return _package().parts.dims(self)[1]
+    return _sparse.parts.dims(self)[1]
 
 
 def to_dense(self: Any, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
-    return _package().convert.to_dense(self, dtype, masked_grad)
+    return _sparse.convert.to_dense(self, dtype, masked_grad)
 
 
 def to_sparse(self: Any, sparse_dim: Any = None, *, layout: Any = None, blocksize: Any = None, dense_dim: int | None = None) -> Tensor:
-    return _package().convert.to_sparse(self, sparse_dim, layout=layout, blocksize=blocksize, dense_dim=dense_dim)
+    return _sparse.convert.to_sparse(self, sparse_dim, layout=layout, blocksize=blocksize, dense_dim=dense_dim)
 
 
 def to_sparse_coo(self: Any) -> Tensor:
-    return _package().convert.to_sparse(self)
+    return _sparse.convert.to_sparse(self)
 
 
 def to_sparse_csr(self: Any, dense_dim: int | None = None) -> Tensor:
-    return _package().convert.to_layout(self, "csr", None, dense_dim)
+    return _sparse.convert.to_layout(self, "csr", None, dense_dim)
 
 
 def to_sparse_csc(self: Any, dense_dim: int | None = None) -> Tensor:
-    return _package().convert.to_layout(self, "csc", None, dense_dim)
+    return _sparse.convert.to_layout(self, "csc", None, dense_dim)
 
 
 def to_sparse_bsr(self: Any, blocksize: Any, dense_dim: int | None = None) -> Tensor:
-    return _package().convert.to_layout(self, "bsr", blocksize, dense_dim)
+    return _sparse.convert.to_layout(self, "bsr", blocksize, dense_dim)
 
 
 def to_sparse_bsc(self: Any, blocksize: Any, dense_dim: int | None = None) -> Tensor:
-    return _package().convert.to_layout(self, "bsc", blocksize, dense_dim)
+    return _sparse.convert.to_layout(self, "bsc", blocksize, dense_dim)
 
 
 def sparse_mask(self: Any, mask: Any) -> Tensor:
-    return _package().convert.sparse_mask(self, mask)
+    return _sparse.convert.sparse_mask(self, mask)
 
 
 def sparse_resize_(self: Any, size: Any, sparse_dim: int, dense_dim: int) -> Tensor:
-    return _package().construct.resize(self, size, sparse_dim, dense_dim, False)
+    return _sparse.construct.resize(self, size, sparse_dim, dense_dim, False)
 
 
 def sparse_resize_and_clear_(self: Any, size: Any, sparse_dim: int, dense_dim: int) -> Tensor:
-    return _package().construct.resize(self, size, sparse_dim, dense_dim, True)
+    return _sparse.construct.resize(self, size, sparse_dim, dense_dim, True)
 
 
 def resize_as_sparse_(self: Any, the_template: Any) -> Tensor:
-    return _package().construct.resize_as(self, the_template)
+    return _sparse.construct.resize_as(self, the_template)
 
 
 def smm(self: Any, mat2: Any) -> Tensor:
-    return _package().matmul.smm(self, mat2)
+    return _sparse.matmul.smm(self, mat2)
 
 
 def sspaddmm(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    return _package().matmul.sspaddmm(self, mat1, mat2, beta, alpha)
+    return _sparse.matmul.sspaddmm(self, mat1, mat2, beta, alpha)
 
 
 def hspmm(mat1: Any, mat2: Any) -> Tensor:
-    return _package().matmul.hspmm(mat1, mat2)
+    return _sparse.matmul.hspmm(mat1, mat2)
 
 
 # ---- older names ----------------------------------------------------------------------------------------------------
@@ -191,27 +188,27 @@ dsmm = spmm
 
 
 def indices_copy(self: Any, *, out: Any = None) -> Tensor:
-    return deliver_result("indices_copy", _package().parts.indices(self).clone(), out)
+    return deliver_result("indices_copy", _sparse.parts.indices(self).clone(), out)
 
 
 def values_copy(self: Any, *, out: Any = None) -> Tensor:
-    return deliver_result("values_copy", _package().parts.values(self).clone(), out)
+    return deliver_result("values_copy", _sparse.parts.values(self).clone(), out)
 
 
 def crow_indices_copy(self: Any, *, out: Any = None) -> Tensor:
-    return deliver_result("crow_indices_copy", _package().parts.compressed_indices(self, "crow_indices").clone(), out)
+    return deliver_result("crow_indices_copy", _sparse.parts.compressed_indices(self, "crow_indices").clone(), out)
 
 
 def col_indices_copy(self: Any, *, out: Any = None) -> Tensor:
-    return deliver_result("col_indices_copy", _package().parts.compressed_indices(self, "col_indices").clone(), out)
+    return deliver_result("col_indices_copy", _sparse.parts.compressed_indices(self, "col_indices").clone(), out)
 
 
 def ccol_indices_copy(self: Any, *, out: Any = None) -> Tensor:
-    return deliver_result("ccol_indices_copy", _package().parts.compressed_indices(self, "ccol_indices").clone(), out)
+    return deliver_result("ccol_indices_copy", _sparse.parts.compressed_indices(self, "ccol_indices").clone(), out)
 
 
 def row_indices_copy(self: Any, *, out: Any = None) -> Tensor:
-    return deliver_result("row_indices_copy", _package().parts.compressed_indices(self, "row_indices").clone(), out)
+    return deliver_result("row_indices_copy", _sparse.parts.compressed_indices(self, "row_indices").clone(), out)
 
 
 def _index_dtype(name: str, out_int32: Any, *indices: Any) -> Any:

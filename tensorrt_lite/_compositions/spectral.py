@@ -5,8 +5,13 @@
 
 from __future__ import annotations
 
+import warnings
+
 from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.autograd.node import namespace
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_functional = _LazyModule("tensorrt_lite.nn.functional")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,8 +28,6 @@ def _pad_window(window: Tensor, n_fft: int) -> Tensor:
 
 def _warn_without_window(name: str, window: Tensor | None, advice: str) -> None:
     if window is None:
-        import warnings
-
         warnings.warn(f"{name}: A window was not provided. A rectangular window will be applied, {advice}", UserWarning, stacklevel=3)
 
 
@@ -60,7 +63,6 @@ def stft(
     elif not return_complex:
         if window is not None and window.is_complex():
             raise RuntimeError("Complex windows are incompatible with return_complex=False")
-        import warnings
 
         warnings.warn("stft with return_complex=False is deprecated; view_as_real of the complex result has its format", UserWarning, stacklevel=2)
     if center and align_to_window is not None:
@@ -76,9 +78,7 @@ def stft(
         raise refuse("expected a 1D or 2D tensor")
     signal = input if input.dim() == 2 else input.unsqueeze(0)
     if center:
-        from tensorrt_lite.nn.functional import pad
-
-        signal = pad(signal.unsqueeze(1), (n_fft // 2, n_fft // 2), mode=pad_mode).squeeze(1)
+        signal = _functional.pad(signal.unsqueeze(1), (n_fft // 2, n_fft // 2), mode=pad_mode).squeeze(1)
     total = signal.size(1)
     if not 0 < n_fft <= total:
         raise refuse(f"expected 0 < n_fft <= {total}, but got n_fft={n_fft}")
@@ -186,8 +186,6 @@ def istft(
         raise refuse("window overlap add min: the window leaves elements that no frame covers")
     signal = signal / covered
     if end > whole:
-        import warnings
-
         warnings.warn("The length of signal is shorter than the length parameter. Result is being padded with zeros in the tail.", UserWarning, stacklevel=2)
         signal = _ops.constant_pad_nd(signal, (0, end - max(whole, start)))
     return signal if input.dim() == 3 else signal.squeeze(0)

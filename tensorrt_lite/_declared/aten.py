@@ -15,6 +15,10 @@ from tensorrt_lite import _root as tensorrt_lite
 from tensorrt_lite._declared import overloads as _overloads
 from tensorrt_lite._C import FACTORIES
 from tensorrt_lite._C.core import python_key
+from tensorrt_lite._declared import declarations as _declarations
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_declared_schema = _LazyModule("tensorrt_lite._declared.schema")
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -157,8 +161,6 @@ def fits(form: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 def composed_row(name: str) -> Declaration | None:
     """The row of an operator without a kernel of its own, None of others."""
-    import tensorrt_lite._declared.declarations as _declarations
-
     found = _declarations.find(name) if python_key.row_schema(name) is None else None
     return found[0] if found is not None and found[0].name == name and found[0].kind in ("composed", "factory") else None
 
@@ -195,9 +197,6 @@ def packet(name: str, namespace: str = "aten") -> OperatorPacket | None:
 
 def schema_of(operator: Any) -> Any:
     """The schema of an operator object, taken apart."""
-    import tensorrt_lite._declared.declarations as _declarations
-    import tensorrt_lite._declared.schema as _schema
-
     text = getattr(operator, "schema", None) if isinstance(operator, (Operator, ComposedOperator)) else None
     if text is None:
         found = _declarations.find(operator._name)
@@ -205,7 +204,7 @@ def schema_of(operator: Any) -> Any:
             raise AttributeError(f"{operator} has no schema")
         text = (found[0].overloads or (found[0].schema,))[0]
     text = re.sub(r"Tensor\?(\(\w+!?\))", r"Tensor\1?", text)  # rows may write the ? first
-    return _schema.parse(f"{operator.namespace}::{text.removeprefix('trtl_')}")
+    return _declared_schema.parse(f"{operator.namespace}::{text.removeprefix('trtl_')}")
 
 
 def declarations_of(operator: Any) -> list[Declaration]:

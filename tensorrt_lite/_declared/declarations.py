@@ -11,6 +11,15 @@ from collections.abc import Iterator, KeysView, Mapping
 from functools import cache, reduce
 from typing import TYPE_CHECKING, Any
 
+from tensorrt_lite._names import listing as _listing
+from tensorrt_lite import _ops
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_declarations = _LazyModule("tensorrt_lite._C.declarations")
+_expression = _LazyModule("tensorrt_lite._C.expression")
+_help = _LazyModule("tensorrt_lite._declared.help")
+_shapes = _LazyModule("tensorrt_lite._declared.shapes")
+
 if TYPE_CHECKING:
     import ast
 
@@ -62,15 +71,12 @@ class Declaration:
 
     def tree(self, kind: str = "") -> ast.expr:
         """The syntax tree of a pointwise operator's element, in the notation of `_C/expression.py`. kind: one of `expressions`, else the general one."""
-        from tensorrt_lite._C.expression import parse
-
-        return parse(self.expressions.get(kind, self.expressions[""]))
+        return _expression.parse(self.expressions.get(kind, self.expressions[""]))
 
     @property
     def function(self) -> Any:
         """The function that a composed row is public as."""
-        import tensorrt_lite as trt
-
+        trt = _listing.root()
         if "." in self.name:
             return reduce(getattr, self.name.split("."), trt)
         short = self.name.partition("_")[2]
@@ -90,9 +96,7 @@ class Declaration:
         return f"{found.__module__}.{found.__qualname__}"
 
     def _rule(self, which: int) -> Any:
-        from tensorrt_lite._declared.shapes import rules
-
-        found = rules().get(self.name) or rules().get(self.name.removesuffix("_"))
+        found = _shapes.rules().get(self.name) or _shapes.rules().get(self.name.removesuffix("_"))
         return found and found[which]
 
     @property
@@ -137,9 +141,7 @@ class _Table(Mapping[str, Declaration]):
 
 @cache
 def _table() -> _Table:
-    from tensorrt_lite._C.declarations import ROWS
-
-    return _Table(ROWS)
+    return _Table(_declarations.ROWS)
 
 
 def names() -> KeysView[str]:
@@ -165,9 +167,7 @@ def samples() -> dict[str, str]:
 
 @cache
 def _by_alias() -> dict[str, str]:
-    from tensorrt_lite._C.declarations import ROWS
-
-    found = {alias: name for name, what in ROWS.items() for alias in what.get("aliases", ())}
+    found = {alias: name for name, what in _declarations.ROWS.items() for alias in what.get("aliases", ())}
     found["logsigmoid"] = "log_sigmoid"  # nn.functional calls it so
     return found | {"special_expit": "sigmoid", "special_gammainc": "igamma", "special_gammaincc": "igammac", "special_gammaln": "lgamma", "special_multigammaln": "mvlgamma", "special_psi": "digamma"}
 
@@ -202,8 +202,6 @@ def path_of(function: Any) -> str:
 
 def documentation_of(function: Any) -> str | None:
     """The docstring of a public function: its row's, or that of its body, with the parameters and an example."""
-    from tensorrt_lite._declared.help import described
-
     path = path_of(function)
     found = find(path)
     if found is None:
@@ -222,12 +220,12 @@ def documentation_of(function: Any) -> str | None:
     elif form == INPLACE:
         head = _in_place(row.name, row)
     if not text:
-        return described(head, function, path, row) if head else None
+        return _help.described(head, function, path, row) if head else None
     if name != row.name and name.rstrip("_") in row.aliases and not head:
         head = f"The same as {row.name}()."
     if own and hasattr(function, "__objclass__"):
         text = re.sub(r"\binput\b", "self", text)
-    return described(f"{head}\n\n{text}" if head else text, function, path, row)
+    return _help.described(f"{head}\n\n{text}" if head else text, function, path, row)
 
 
 def _in_place(base: str, row: Declaration) -> str:
@@ -236,6 +234,4 @@ def _in_place(base: str, row: Declaration) -> str:
 
 
 def _body_doc(name: str) -> str | None:
-    from tensorrt_lite import _ops
-
     return getattr(getattr(_ops, name, None), "__doc__", None)

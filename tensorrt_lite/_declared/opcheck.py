@@ -16,6 +16,7 @@ from tensorrt_lite.library import _tensors_of
 
 _func = LazyModule("tensorrt_lite.func")
 _testing = LazyModule("tensorrt_lite.testing")
+_fake_tensor = LazyModule("tensorrt_lite._subclasses.fake_tensor")
 
 if TYPE_CHECKING:
     from tensorrt_lite.library import Operator
@@ -101,8 +102,6 @@ def _run(op: Operator, values: list[Any], call: Callable[[list[Any]], Any]) -> d
 def _check_traced(op: Operator, args: Any, kwargs: Any, **tolerances: Any) -> None:
     """What a compiler's front end does with an operator, as far as there is one without a compiler: run it and its backward on functional tensors, where the
     results must be those of eager mode, and on fake ones, which have no elements to look at."""
-    from tensorrt_lite._subclasses.fake_tensor import FakeTensorMode
-
     def functionally(values: list[Any]) -> Any:
         return _func.functionalize(lambda given: _call(op, given))(values)
 
@@ -111,7 +110,7 @@ def _check_traced(op: Operator, args: Any, kwargs: Any, **tolerances: Any) -> No
     for what, expected in eager.items():
         difference = partial("{} of the operator are different in eager mode and under functionalize: {}".format, what.capitalize())
         _testing.assert_close(functional[what], expected, equal_nan=True, msg=difference, **tolerances)
-    copies, mode = _bound(op, args, kwargs), FakeTensorMode()
+    copies, mode = _bound(op, args, kwargs), _fake_tensor.FakeTensorMode()
     with mode:
 
         def fake(value: Any) -> Any:

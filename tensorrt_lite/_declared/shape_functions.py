@@ -6,6 +6,10 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from tensorrt_lite._C.core import dtype as dtypes
+from tensorrt_lite.tensor import Tensor as _Tensor
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_transform = _LazyModule("tensorrt_lite._C.core.transform")
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -423,10 +427,7 @@ def promote(*operands: Any) -> Any:
 
 
 def _is_number(x: Any) -> bool:
-    from tensorrt_lite.tensor import Tensor
-    from tensorrt_lite._C.core import transform
-
-    return isinstance(x, Tensor) and transform.is_number(x)
+    return isinstance(x, _Tensor) and _transform.is_number(x)
 
 
 def float_of(kind: Any) -> Any:

@@ -12,6 +12,10 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_shape_rules = _LazyModule("tensorrt_lite._C.shape_rules")
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -40,9 +44,7 @@ class NoRuleError(NotImplementedError):
 @cache
 def rules() -> dict[str, tuple[Callable[..., Any], Callable[..., Any], int]]:
     """{operator: (the function of sizes, that of dtypes, the number of results, 0 for a list of tensors)}."""
-    from tensorrt_lite._C.shape_rules import RULES
-
-    return RULES
+    return _shape_rules.RULES
 
 
 def infer(operator: str, /, *arguments: Any, **named: Any) -> Any:

@@ -9,6 +9,7 @@ from inspect import Parameter, Signature, signature
 from keyword import iskeyword
 from typing import TYPE_CHECKING, Any
 
+from tensorrt_lite._names import listing as _listing
 from tensorrt_lite._declared.declarations import INPLACE, Declaration, find, path_of
 from tensorrt_lite._declared.schema import split
 
@@ -70,8 +71,6 @@ def parameters_of(row: Declaration) -> list[Parameter]:
 def value_of(text: str) -> Any:
     """A default's value; lists of numbers are tuples, `torch.contiguous_format` is this package's."""
     if text.startswith("torch."):
-        import tensorrt_lite
-
-        return getattr(tensorrt_lite, text.removeprefix("torch."))
+        return getattr(_listing.root(), text.removeprefix("torch."))
     value = ast.literal_eval(text)
     return tuple(value) if isinstance(value, list) else value

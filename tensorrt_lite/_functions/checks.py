@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -68,8 +69,6 @@ def _check_tensor_all(cond: Any, message: _Message = None) -> None:
 
 def _check_is_size(i: int, message: _Message = None, *, max: int | None = None) -> None:
     """RuntimeError unless 0 <= i, and i <= max where that is given."""
-    import warnings
-
     warnings.warn("_check_is_size will be removed in a future PyTorch release along with guard_size_oblivious", FutureWarning, stacklevel=2)
     _check(i >= 0, message)
     if max is not None:

@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any
 from tensorrt_lite import _ops
 from tensorrt_lite._C.core.device import contiguous_format as legacy_contiguous_format
 from tensorrt_lite._C.core.warning import warn_always
-from tensorrt_lite.cuda.memory import OutOfMemoryError
+from tensorrt_lite.tensor import UntypedStorage as _UntypedStorage
+from tensorrt_lite._root import get_default_dtype as _get_default_dtype
+from tensorrt_lite._C.core.parallel import get_num_threads as _get_num_threads
+from tensorrt_lite._C.core.parallel import set_num_threads as _set_num_threads
 
 if TYPE_CHECKING:
     from tensorrt_lite import Tensor
 
 __all__ = [
-    "AcceleratorError", "FatalError", "JITException", "OutOfMemoryError", "Tag", "classproperty", "compiled_with_cxx11_abi", "from_file", "get_file_path",
+    "AcceleratorError", "FatalError", "JITException", "Tag", "classproperty", "compiled_with_cxx11_abi", "from_file", "get_file_path",
     "has_lapack", "has_mkl", "has_openmp", "has_spectral", "init_num_threads", "is_vulkan_available", "is_warn_always_enabled", "legacy_contiguous_format",
     "set_warn_always",
 ]  # fmt: skip
@@ -140,15 +143,12 @@ def from_file(filename: str, shared: bool | None = None, size: int = 0, *, dtype
         >>> trt.from_file(file.name, size=3, dtype=trt.uint8)
         tensor([1, 2, 3], dtype=torch.uint8)
     """
-    from tensorrt_lite.tensor import UntypedStorage
-    from tensorrt_lite._root import get_default_dtype
-
-    dtype = get_default_dtype() if dtype is None else dtype
+    dtype = _get_default_dtype() if dtype is None else dtype
     if size < 0:
         raise RuntimeError(f"from_file(): size must not be negative (got {size})")
     if pin_memory:
         raise RuntimeError("tensors constructed from a file cannot be pinned")
-    storage = UntypedStorage.from_file(filename, bool(shared), size * dtype.itemsize)
+    storage = _UntypedStorage.from_file(filename, bool(shared), size * dtype.itemsize)
     return _ops.empty(0, dtype=dtype).set_(storage, 0, (size,), (1,)).requires_grad_(requires_grad)
 
 
@@ -161,9 +161,7 @@ def init_num_threads() -> None:
         >>> trt.get_num_threads() > 0
         True
     """
-    from tensorrt_lite._C.core.parallel import get_num_threads, set_num_threads
-
-    set_num_threads(get_num_threads())
+    _set_num_threads(_get_num_threads())
 
 
 def is_vulkan_available() -> bool:

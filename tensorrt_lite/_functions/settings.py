@@ -7,6 +7,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorrt_lite._C.core.parallel import get_num_threads as _get_num_threads
+from tensorrt_lite._C.autograd import attributes as _attributes
+from tensorrt_lite._C.ops import creation as _creation
+from tensorrt_lite import _ops
+from tensorrt_lite import _C
+from tensorrt_lite._C.core.parallel import runtime as _runtime
+from tensorrt_lite._C.core.isa import COMPILED as _COMPILED
+from tensorrt_lite._C.core.isa import instruction_set as _instruction_set
+from tensorrt_lite._C.ops.matmul.packed import bf16_kernel as _bf16_kernel
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_cuda = _LazyModule("tensorrt_lite.backends.cuda")
+_mkldnn = _LazyModule("tensorrt_lite.backends.mkldnn")
+
 _PRECISIONS = ("highest", "high", "medium")
 _DEBUG_MODES = ("default", "warn", "error")
 
@@ -25,9 +39,7 @@ def get_num_interop_threads() -> int:
         >>> trt.get_num_interop_threads() > 0
         True
     """
-    from tensorrt_lite._C.core.parallel import get_num_threads
-
-    return get_num_threads() if _interop_threads is None else _interop_threads
+    return _get_num_threads() if _interop_threads is None else _interop_threads
 
 
 def set_num_interop_threads(threads: int) -> None:
@@ -73,22 +85,16 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
 
 def _set_filling() -> None:
     """Memory that nobody has written is filled in deterministic mode, unless `utils.deterministic` turns that off."""
-    from tensorrt_lite._C.autograd import attributes
-    from tensorrt_lite._C.ops import creation
-
     filling = _deterministic and _fill_memory
-    creation._fill_undefined(filling)
-    attributes._set_fill_added(_fill_added if filling else None)
+    _creation._fill_undefined(filling)
+    _attributes._set_fill_added(_fill_added if filling else None)
 
 
 def _fill_added(tensor: Any, before: int) -> None:
     """Fill what the storage of a tensor got beyond so many bytes."""
-    from tensorrt_lite import _ops
-    from tensorrt_lite._C.ops import creation
-
     item = tensor.element_size()
     first, end = -(-before // item), tensor.untyped_storage().nbytes() // item
-    creation.fill_undefined(_ops.empty(0, dtype=tensor.dtype, device=tensor.device).set_(tensor.untyped_storage(), first, (end - first,), (1,)))
+    _creation.fill_undefined(_ops.empty(0, dtype=tensor.dtype, device=tensor.device).set_(tensor.untyped_storage(), first, (end - first,), (1,)))
 
 
 def are_deterministic_algorithms_enabled() -> bool:
@@ -182,29 +188,22 @@ def set_float32_matmul_precision(precision: str) -> None:
             f"{precision} is not one of 'highest', 'high', or 'medium'; the current setFloat32MatmulPrecision call has no effect.", stacklevel=2
         )
         return
-    from tensorrt_lite.backends import cuda, mkldnn
-
-    mkldnn.matmul.fp32_precision = {"highest": "ieee", "high": "tf32", "medium": "bf16"}[precision]
-    cuda.matmul.fp32_precision = "ieee" if precision == "highest" else "tf32"
+    _mkldnn.matmul.fp32_precision = {"highest": "ieee", "high": "tf32", "medium": "bf16"}[precision]
+    _cuda.matmul.fp32_precision = "ieee" if precision == "highest" else "tf32"
     _precision = precision
 
 
 def _build_info() -> dict[str, Any]:
     """What was compiled and what runs: the facts that `tensorrt_lite.info` prints."""
-    from tensorrt_lite import _C
-    from tensorrt_lite._C.core.parallel import get_num_threads, runtime
-    from tensorrt_lite._C.core.isa import COMPILED, instruction_set
-    from tensorrt_lite._C.ops.matmul.packed import bf16_kernel
-
     record: dict[str, Any] = {
         "compiler": _C.COMPILER,
         "debug": _C.DEBUG,
         "sources": _C.SOURCES,
-        "instruction_set": instruction_set(),
-        "instruction_sets": list(COMPILED),
-        "bfloat16_products": bf16_kernel(),
-        "openmp_threads": get_num_threads(),
-        "openmp_runtime": runtime(),
+        "instruction_set": _instruction_set(),
+        "instruction_sets": list(_COMPILED),
+        "bfloat16_products": _bf16_kernel(),
+        "openmp_threads": _get_num_threads(),
+        "openmp_runtime": _runtime(),
         "cuda": {"available": False, "driver": None, "devices": []},
     }
     try:
@@ -214,7 +213,7 @@ def _build_info() -> dict[str, Any]:
     except ImportError:
         return record
     words = configuration.split()
-    record["blas"] = {"library": path, "config": configuration, "threads": get_num_threads()}
+    record["blas"] = {"library": path, "config": configuration, "threads": _get_num_threads()}
     if len(words) > 2:
         record["blas"]["core"] = words[-2]
     return record

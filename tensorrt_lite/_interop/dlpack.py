@@ -12,6 +12,10 @@ from tensorrt_lite._C.core import dlpack as _core
 from tensorrt_lite._C.core.device import device as _device
 from tensorrt_lite._C.core.python_key import materialize
 from tensorrt_lite._C.core.tensor import TensorBase
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_streams = _LazyModule("tensorrt_lite.cuda.streams")
+_cuda = _LazyModule("tensorrt_lite.cuda")
 
 __all__ = ["from_dlpack", "to_dlpack"]
 
@@ -67,36 +71,30 @@ def device_of(tensor: Any) -> tuple[int, int]:
 
 def current_stream(index: int) -> int:
     """The address of a CUDA device's current stream, 0 for the default one."""
-    from tensorrt_lite.cuda import streams
-
-    return streams.current_stream(index).cuda_stream
+    return _streams.current_stream(index).cuda_stream
 
 
 def _reachable(place: tuple[int, int], where: str) -> Any:
     """The device of DLPack's numbers. BufferError for one that cannot be had here."""
-    from tensorrt_lite import cuda
-
     if place[0] in (1, 3):
         return _device("cpu")
     if place[0] != 2:
         raise BufferError(f"{where}: DLPack device {place} is not supported, only the CPU's (1, 0) and CUDA's (2, index) are")
-    if not cuda.is_available() or place[1] >= cuda.device_count():
+    if not _cuda.is_available() or place[1] >= _cuda.device_count():
         raise BufferError(
-            f"{where}: DLPack device {place} cannot be reached: {'no CUDA device is available' if not cuda.is_available() else 'there is no such device'}"
+            f"{where}: DLPack device {place} cannot be reached: {'no CUDA device is available' if not _cuda.is_available() else 'there is no such device'}"
         )
     return _device("cuda", place[1])
 
 
 def _let_wait(stream: int | None, device: int) -> None:
     """A consumer's stream (None and 1: the default one) waits for what the current stream has been given."""
-    from tensorrt_lite.cuda import streams
-
     handle = 0 if stream in (None, 1) else stream
     if handle == 2 or handle == 0 and stream == 0:
         raise BufferError(f"__dlpack__: unsupported stream {stream}")
-    current = streams.current_stream(device)
+    current = _streams.current_stream(device)
     if handle != current.cuda_stream:
-        streams.ExternalStream(handle, device).wait_stream(current)
+        _streams.ExternalStream(handle, device).wait_stream(current)
 
 
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Any:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_tensor_str = _LazyModule("tensorrt_lite._tensor_str")
+
 _SHOWN_CHILDREN = 64
 
 
 def tensor_html(tensor: Any) -> str:
     """The printed tensor under a line of its shape, dtype, device, whether it requires a gradient, and its size in memory."""
-    from tensorrt_lite._tensor_str import name_of_history
-
     facts = [" x ".join(map(str, tensor.shape)) or "no dimensions", str(tensor.dtype), str(tensor.device)]
     if tensor.requires_grad:
-        facts.append(name_of_history(tensor) or "requires grad")
+        facts.append(_tensor_str.name_of_history(tensor) or "requires grad")
     layout = str(tensor.layout)
     facts.append(_bytes(tensor.numel() * tensor.element_size()) if layout == "torch.strided" else layout)
     return f"<div><small>{escape(' · '.join(facts))}</small><pre>{escape(repr(tensor))}</pre></div>"

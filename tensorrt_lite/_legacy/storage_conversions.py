@@ -8,6 +8,9 @@ from typing import Any
 from tensorrt_lite import _ops
 from tensorrt_lite._C.core.storage import Storage as UntypedStorage
 from tensorrt_lite._checkpoint.names import dtype_named
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_typed_storage = _LazyModule("tensorrt_lite._legacy.typed_storage")
 
 __all__ = ["byteswap", "converted", "elements", "from_buffer", "moved"]
 
@@ -25,9 +28,7 @@ def moved(storage: UntypedStorage, device: Any, non_blocking: bool = False) -> U
 
 def converted(storage: UntypedStorage, dtype: str) -> Any:
     """A typed storage with each byte as a number of the dtype."""
-    from tensorrt_lite._legacy.typed_storage import TypedStorage
-
-    return TypedStorage._of(elements(storage).to(dtype_named(dtype), copy=True).untyped_storage(), dtype_named(dtype))
+    return _typed_storage.TypedStorage._of(elements(storage).to(dtype_named(dtype), copy=True).untyped_storage(), dtype_named(dtype))
 
 
 def byteswap(storage: UntypedStorage, dtype: Any) -> None:

@@ -5,9 +5,17 @@
 
 from __future__ import annotations
 
+from math import prod as _prod
+import warnings
+
 from tensorrt_lite import _ops
 from tensorrt_lite._C.core.dtype import _dtype_by_name
 from tensorrt_lite._C.core.tensor import TensorBase
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_legacy_removed = _LazyModule("tensorrt_lite._legacy.removed")
+_typed_storage = _LazyModule("tensorrt_lite._legacy.typed_storage")
+_listing = _LazyModule("tensorrt_lite._names.listing")
 
 TYPE_CHECKING = False  # `typing` and what it imports would be a quarter of the package's import time
 if TYPE_CHECKING:
@@ -115,8 +123,6 @@ def resize(self: Tensor, *sizes: Any) -> Tensor:
         tensor([[0, 1],
                 [2, 3]])
     """
-    import warnings
-
     warnings.warn("non-inplace resize is deprecated", stacklevel=2)
     shape = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
     return _resized(self, tuple(shape))
@@ -124,19 +130,15 @@ def resize(self: Tensor, *sizes: Any) -> Tensor:
 
 def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
     """A view of the tensor's shape, which has as many elements (deprecated: use resize_as_ or reshape)."""
-    import warnings
-
     warnings.warn("non-inplace resize_as is deprecated", stacklevel=2)
     return _resized(self, tuple(tensor.shape))
 
 
 def _resized(self: Tensor, shape: tuple[int, ...]) -> Tensor:
-    from math import prod
-
-    if prod(shape) != self.numel():
+    if _prod(shape) != self.numel():
         sizes = "x".join(map(str, shape))
         raise RuntimeError(
-            f"requested resize to {sizes} ({prod(shape)} elements in total), but the given tensor has a size of {'x'.join(map(str, self.shape))} "
+            f"requested resize to {sizes} ({_prod(shape)} elements in total), but the given tensor has a size of {'x'.join(map(str, self.shape))} "
             f"({self.numel()} elements). autograd's resize can only change the shape of a given tensor, while preserving the number of elements. "
         )
     return self.contiguous().view(shape)
@@ -144,11 +146,8 @@ def _resized(self: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 def storage_type(self: Tensor) -> type | None:
     """The class of `storage()`, such as FloatStorage; None for types that have none (float8, uint16 to uint64, complex32)."""
-    import tensorrt_lite
-    from tensorrt_lite._legacy.typed_storage import STORAGE_OF_DTYPE
-
-    name = STORAGE_OF_DTYPE.get(self.dtype.name)
-    return None if name is None else getattr(tensorrt_lite, name)
+    name = _typed_storage.STORAGE_OF_DTYPE.get(self.dtype.name)
+    return None if name is None else getattr(_listing.root(), name)
 
 
 def _refusal(device: str, error: type[Exception], text: str) -> Any:
@@ -166,9 +165,7 @@ xpu = _refusal("xpu", AssertionError, "Torch not compiled with XPU enabled")
 
 
 def _removed(name: str, *arguments: Any) -> NoReturn:
-    import tensorrt_lite._legacy.removed as functions
-
-    getattr(functions, name)(*arguments)
+    getattr(_legacy_removed, name)(*arguments)
     raise AssertionError(name)  # they all raise
 
 
@@ -213,15 +210,11 @@ def _no_name(self: Tensor) -> None:
 
 def _volatile(self: Tensor) -> bool:
     """False, with a warning: removed; use `no_grad`."""
-    import warnings
-
     warnings.warn("volatile was removed (Variable.volatile is always False)", stacklevel=2)
     return False
 
 
 def _set_volatile(self: Tensor, value: Any) -> None:
-    import warnings
-
     warnings.warn("volatile was removed and now has no effect. Use `with torch.no_grad():` instead.", stacklevel=2)
 
 

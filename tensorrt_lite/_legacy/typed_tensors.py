@@ -8,11 +8,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite._names.listing import root as _public_root
 from tensorrt_lite import _ops
 from tensorrt_lite._C.core.tensor import TensorBase
 from tensorrt_lite._C.core.warning import warn_once
 from tensorrt_lite._size import Size
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_cuda = _LazyModule("tensorrt_lite.cuda")
+_sparse = _LazyModule("tensorrt_lite.sparse")
+_cuda_sparse = _LazyModule("tensorrt_lite.cuda.sparse")
 
 # "ComplexFloatTensor" and "ComplexDoubleTensor" are names of types, not of classes.
 NAMES = {f"{name}Tensor": dtype for dtype, name in trt._type_names.items() if not name.startswith(("Complex", "UInt", "Float8"))}
@@ -119,7 +125,7 @@ class tensortype(type):  # noqa: N801 (PyTorch's name)
     layout = trt.strided
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        if cls.is_cuda and not trt.cuda.is_available():
+        if cls.is_cuda and not _cuda.is_available():
             raise TypeError(f"type {cls.__module__}.{cls.__name__} not available: there is no CUDA device.")
         make = construct_sparse if cls.is_sparse else construct
         return make(args, kwargs, cls.dtype, "cuda" if cls.is_cuda else "cpu")
@@ -159,7 +165,7 @@ def class_named(name: str) -> tensortype | None:
     """The class that a type's string ("torch.cuda.FloatTensor", "torch.sparse.FloatTensor") names, None for what is no such string."""
     package, _, last = name.rpartition(".")
     package = package.replace("tensorrt_lite", "torch", 1)
-    places = {"torch": trt, "torch.cuda": trt.cuda, "torch.sparse": trt.sparse, "torch.cuda.sparse": trt.cuda.sparse}
+    places = {"torch": _public_root(), "torch.cuda": _cuda, "torch.sparse": _sparse, "torch.cuda.sparse": _cuda_sparse}
     if package not in places or last not in (SPARSE_NAMES if package.endswith("sparse") else NAMES):
         return None
     return getattr(places[package], last)

@@ -11,6 +11,7 @@ import textwrap
 from pathlib import Path
 
 import tensorrt_lite._names.missing as _missing
+from tensorrt_lite._names.listing import root
 
 _USAGE = """\
 usage: tensorrt-lite missing [NAME | --all]
@@ -51,9 +52,7 @@ def with_heads(parts: list[str]) -> list[str]:
 
 def exists(name: str) -> bool:
     """Whether a dotted name of the package leads to something."""
-    import tensorrt_lite
-
-    found: object = tensorrt_lite
+    found: object = root()
     for part in name.split("."):
         try:
             found = getattr(found, part)

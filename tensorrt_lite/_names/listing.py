@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
 from types import ModuleType
-from typing import Any
+
+TYPE_CHECKING = False  # `typing` would be a quarter of the package's import time
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
 
 
 def public(namespace: dict[str, Any], lazy: Iterable[str] = ()) -> list[str]:
@@ -22,6 +25,11 @@ def _belongs(path: str, value: Any) -> bool:
         return value.__name__ == path
     # instances answer with the module of their class; numbers and None have none
     return (own_module(value) or "tensorrt_lite").partition(".")[0] == "tensorrt_lite"
+
+
+def root() -> ModuleType:
+    """The root module, for what looks public names up in it."""
+    return sys.modules["tensorrt_lite"]
 
 
 def alias_in_force() -> bool:

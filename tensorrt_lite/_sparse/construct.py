@@ -30,6 +30,9 @@ from tensorrt_lite._sparse.parts import (
     with_values,
 )
 from tensorrt_lite._sparse.table import public
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_parts = _LazyModule("tensorrt_lite._sparse.parts")
 
 _NAMED = {"csr": CSR, "csc": CSC, "bsr": BSR, "bsc": BSC}
 _checking = False
@@ -338,9 +341,7 @@ def resize_as(t: Any, like: Any) -> Any:
     if tuple(t.shape) == tuple(like.shape) and t.layout is like.layout and parts(t).layout != COO:
         return t
     if parts(t).layout != COO or parts(like).layout != COO:
-        from tensorrt_lite._sparse.parts import assign
-
-        return assign(t, like.to(t.dtype).clone(), "resize_as_sparse_")
+        return _parts.assign(t, like.to(t.dtype).clone(), "resize_as_sparse_")
     p = parts(like)
     if tuple(t.shape) == tuple(like.shape) and parts(t).sparse_dim == p.sparse_dim:
         return t

@@ -31,6 +31,9 @@ from tensorrt_lite._sparse.parts import (
     with_values,
 )
 from tensorrt_lite._sparse.table import operator, public
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_shape = _LazyModule("tensorrt_lite._sparse.shape")
 
 
 class Rows(NamedTuple):
@@ -205,9 +208,7 @@ def bmm(a: Any, b: Any, *options: Any) -> Any:
 
 
 def _turned(t: Any) -> Any:
-    from tensorrt_lite._sparse.shape import permute
-
-    return permute(to_sparse(t), (0, 2, 1))
+    return _shape.permute(to_sparse(t), (0, 2, 1))
 
 
 def _expect_tensors(name: str, *operands: Any) -> None:

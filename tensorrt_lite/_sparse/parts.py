@@ -12,6 +12,10 @@ from tensorrt_lite._C.core.dispatch import is_grad_enabled
 from tensorrt_lite._C.core.dtype import _dtype_by_name
 from tensorrt_lite._C.core.tensor import TensorBase
 from tensorrt_lite.autograd import Function
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_convert = _LazyModule("tensorrt_lite._sparse.convert")
+_pointwise = _LazyModule("tensorrt_lite._sparse.pointwise")
 
 ops = namespace()
 int64, int32 = _dtype_by_name("int64"), _dtype_by_name("int32")
@@ -127,10 +131,9 @@ def _fitting(grad: Any, t: Any) -> Any:
     """A gradient as the Node of `t` takes it: that of a sparse result is sparse."""
     if grad is None or not is_sparse(t) or is_sparse(grad) or t.is_leaf:
         return grad
-    from tensorrt_lite._sparse.convert import to_sparse
 
     p = parts(t)
-    return to_sparse(grad, p.sparse_dim if p.layout == COO else None)
+    return _convert.to_sparse(grad, p.sparse_dim if p.layout == COO else None)
 
 
 def recorded(run: Callable[..., Any], derive: Callable[..., Any], *tensors: Any) -> Any:
@@ -493,9 +496,7 @@ def assign(target: Any, result: Any, name: str, from_target: bool = True) -> Any
     refuse_leaf(target)
     zeros = None
     if target.requires_grad and not from_target:
-        from tensorrt_lite._sparse.pointwise import empty_like
-
-        zeros = empty_like(target.detach())
+        zeros = _pointwise.empty_like(target.detach())
     return Written.apply(target, result, zeros)
 
 

@@ -37,6 +37,10 @@ from tensorrt_lite._sparse.parts import (
 )
 from tensorrt_lite._sparse.table import operator, public
 from tensorrt_lite._sparse.tensor import copy_of
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_convert = _LazyModule("tensorrt_lite._sparse.convert")
+_tensor = _LazyModule("tensorrt_lite.tensor")
 
 # f(0) is 0, so that it is enough to compute with the values
 _KEEPS_ZERO = (
@@ -108,9 +112,7 @@ def contiguous(t: Any, memory_format: Any = None) -> Any:
 
 def converting(name: str) -> Any:
     """A method that converts: its effect on the values says what becomes of the tensor."""
-    from tensorrt_lite.tensor import Tensor
-
-    method = getattr(Tensor, name)
+    method = getattr(_tensor.Tensor, name)
 
     def run(t: Any, *args: Any, **kwargs: Any) -> Any:
         kwargs.pop("memory_format", None)
@@ -195,12 +197,10 @@ def _joined(a: Any, b: Any, alpha: Any, dtype: Any) -> Any:
         if found is not None:
             return _merged_sum(p, q, a.shape, found, alpha, dtype)
     if p.layout != COO:
-        from tensorrt_lite._sparse.convert import to_layout, to_sparse
-
         blocks = tuple(p.values.shape[p.compressed.dim() : p.compressed.dim() + 2]) if p.layout > 3 else None
         if p.compressed.dim() > 1:
-            return to_layout((a.detach().to_dense() + b.detach().to_dense() * alpha), NAMES[p.layout][6:].lower(), blocks, p.dense_dim or None)
-        return to_layout(coalesce(_joined(to_sparse(a.detach()), to_sparse(b.detach()), alpha, dtype)), NAMES[p.layout][6:].lower(), blocks, None)
+            return _convert.to_layout((a.detach().to_dense() + b.detach().to_dense() * alpha), NAMES[p.layout][6:].lower(), blocks, p.dense_dim or None)
+        return _convert.to_layout(coalesce(_joined(_convert.to_sparse(a.detach()), _convert.to_sparse(b.detach()), alpha, dtype)), NAMES[p.layout][6:].lower(), blocks, None)
     if p.sparse_dim != q.sparse_dim:
         raise RuntimeError(f"add: expected 'self' and 'other' to have same sparse/dense dims, but got {p.sparse_dim} and {q.sparse_dim} sparse ones")
     values = q.values.to(dtype)
@@ -234,15 +234,13 @@ def broadcasts(shape: Any, wanted: Any) -> bool:
 
 def add_to_dense(a: Any, b: Any, alpha: Any) -> Any:
     """A strided tensor plus alpha times a sparse one of its shape, or of one that it broadcasts from."""
-    from tensorrt_lite._sparse.convert import to_dense
-
     if tuple(a.shape) != tuple(b.shape):
         if not broadcasts(a.shape, b.shape):
             raise RuntimeError(f"add: expected 'self' to be broadcastable to the shape of 'other', but {list(a.shape)} is not to {list(b.shape)}")
         a = a.expand(b.shape)
     p = parts(b)
     if p.layout == COO and p.sparse_dim and p.dense_dim == 0 or p.layout != COO or not p.sparse_dim:
-        return a + _scaled(to_dense(b), alpha)
+        return a + _scaled(_convert.to_dense(b), alpha)
     v = values_of(b)
     if not v.numel():
         return a + v.sum() * 0 if v.requires_grad else a.clone()
@@ -275,8 +273,6 @@ def mul(a: Any, b: Any) -> Any:
     if number_of(a) != number_of(b):
         raise RuntimeError(f"mul(sparse, sparse): expected both to have the same layout, got {a.layout} and {b.layout}")
     if number_of(a) != COO:
-        from tensorrt_lite._sparse.convert import to_layout, to_sparse
-
         p = parts(a)
         found = merged(p, parts(b), a.shape, True)
         if found is not None:
@@ -285,8 +281,8 @@ def mul(a: Any, b: Any) -> Any:
             return compressed_of(p.layout, starts.to(p.compressed.dtype), p.plain.index_select(0, left), values, a.shape)
         blocks = tuple(p.values.shape[p.compressed.dim() : p.compressed.dim() + 2]) if p.layout > 3 else None
         # columns may be in any order, which _common sorts
-        coordinates = [coo_of(parts(x).indices, values_of(x), x.shape) for x in (to_sparse(a), to_sparse(b))]
-        return to_layout(_common(*coordinates), NAMES[p.layout][6:].lower(), blocks, None)
+        coordinates = [coo_of(parts(x).indices, values_of(x), x.shape) for x in (_convert.to_sparse(a), _convert.to_sparse(b))]
+        return _convert.to_layout(_common(*coordinates), NAMES[p.layout][6:].lower(), blocks, None)
     return _common(a, b)
 
 

@@ -22,6 +22,10 @@ from tensorrt_lite._sparse.parts import (
     with_values,
 )
 from tensorrt_lite._sparse.table import operator, public
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_convert = _LazyModule("tensorrt_lite._sparse.convert")
+_parts = _LazyModule("tensorrt_lite._sparse.parts")
 
 _TURNED = {CSR: CSC, CSC: CSR, BSR: BSC, BSC: BSR}
 
@@ -88,12 +92,10 @@ def turned(t: Any) -> Any:
 
 @public("t_", "transpose_", "swapaxes_", "swapdims_")
 def transpose_in_place(t: Any, *dims: int) -> Any:
-    from tensorrt_lite._sparse.parts import assign, before_writing
-
     if number_of(t) != COO:
         return NotImplemented
-    target, (t,) = t, before_writing(t, (t,))
-    return assign(target, transpose(t, *(dims or (0, 1))) if t.dim() > 1 else t, "transpose_")
+    target, (t,) = t, _parts.before_writing(t, (t,))
+    return _parts.assign(target, transpose(t, *(dims or (0, 1))) if t.dim() > 1 else t, "transpose_")
 
 
 def _coordinates(t: Any, name: str) -> Any:
@@ -157,9 +159,7 @@ def select(t: Any, dim: int, index: int) -> Any:
         p = parts(t)
         batch = p.compressed.dim() - 1
         if d >= batch:
-            from tensorrt_lite._sparse.convert import to_sparse
-
-            return select(to_sparse(t), d, index) if not batch else NotImplemented
+            return select(_convert.to_sparse(t), d, index) if not batch else NotImplemented
         v = values_of(t).select(d, index % n)
         made = make_compressed(
             p.layout, p.compressed.select(d, index % n), p.plain.select(d, index % n), v.detach(), [x for k, x in enumerate(t.shape) if k != d]

@@ -14,6 +14,10 @@ from tensorrt_lite._C.core.dispatch import is_grad_enabled
 from tensorrt_lite._C.core.dtype import can_cast_types
 from tensorrt_lite._C.core.tensor import TensorBase
 from tensorrt_lite._sparse.batches import innermost_batch, run_operator
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_device = _LazyModule("tensorrt_lite._C.core.device")
+_parts = _LazyModule("tensorrt_lite._sparse.parts")
 
 is_sparse = _core.is_sparse
 OPERATORS: dict[str, Callable[..., Any]] = {}
@@ -53,9 +57,7 @@ def refusal(name: str, arguments: Any) -> NotImplementedError:
 
 
 def _coo() -> Any:
-    from tensorrt_lite._C.core.device import sparse_coo
-
-    return sparse_coo
+    return _device.sparse_coo
 
 
 def _flat(arguments: Any) -> Any:
@@ -86,9 +88,7 @@ def run(name: str, arguments: tuple[Any, ...], target: Any, mode: int) -> Any:
     if function is None:
         raise refusal(name + ("_" if mode == 2 else ""), arguments)
     if mode == 2 and is_sparse(target):
-        from tensorrt_lite._sparse.parts import before_writing
-
-        arguments = before_writing(target, arguments)
+        arguments = _parts.before_writing(target, arguments)
     result = function(*arguments)
     if result is NotImplemented:
         raise refusal(name + ("_" if mode == 2 else ""), arguments)
@@ -97,8 +97,6 @@ def run(name: str, arguments: tuple[Any, ...], target: Any, mode: int) -> Any:
 
 def write_to(name: str, target: Any, result: Any, mode: int) -> Any:
     """Hand a result over to the tensor that the caller gave."""
-    from tensorrt_lite._sparse.parts import assign
-
     if isinstance(target, (list, tuple)):
         return [write_to(name, t, r, mode) for t, r in zip(target, result)]
     if mode == 1 and is_grad_enabled() and isinstance(result, TensorBase) and (result.requires_grad or target.requires_grad):
@@ -106,7 +104,7 @@ def write_to(name: str, target: Any, result: Any, mode: int) -> Any:
     if isinstance(result, TensorBase) and not can_cast_types(result.dtype, target.dtype):
         raise RuntimeError(f"{name}{'_' * (mode == 2)}: result type {_type_name(result)} can't be cast to the desired output type {_type_name(target)}")
     if is_sparse(target):
-        return assign(target, result, name)
+        return _parts.assign(target, result, name)
     if is_sparse(result) and mode == 2 and target.shape == result.shape:
         return target.copy_(result.to_dense())
     if is_sparse(result):

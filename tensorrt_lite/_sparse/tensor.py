@@ -10,6 +10,12 @@ from tensorrt_lite._C.core.overrides import DisableTorchFunctionSubclass
 from tensorrt_lite._sparse import batches, table
 from tensorrt_lite._sparse.parts import COO, NAMES, is_sparse, make_compressed, make_coo, number_of, parts
 from tensorrt_lite.tensor import Tensor
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_construct = _LazyModule("tensorrt_lite._sparse.construct")
+_parts = _LazyModule("tensorrt_lite._sparse.parts")
+_printing = _LazyModule("tensorrt_lite._sparse.printing")
+_typed_tensors = _LazyModule("tensorrt_lite._legacy.typed_tensors")
 
 _TYPES = {"sparse_coo": "sparse", "sparse_csr": "sparse_csr", "sparse_csc": "sparse_csc", "sparse_bsr": "sparse_bsr", "sparse_bsc": "sparse_bsc"}
 
@@ -57,22 +63,18 @@ class SparseTensor(Tensor):
         return other.add(self) if isinstance(other, Tensor) else Tensor.__radd__(self, other)
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
-        from tensorrt_lite._sparse.printing import sparse_repr
-
-        return ("Parameter containing:\n" if getattr(self, "_is_param", False) else "") + sparse_repr(self)
+        return ("Parameter containing:\n" if getattr(self, "_is_param", False) else "") + _printing.sparse_repr(self)
 
     def new(self, *args: Any, device: Any = None) -> Any:
         """A COO tensor of the same dtype: `new()`, `new(indices, values)`, `new(indices, values, size)`, `new(size)`. RuntimeError: of another layout or device type."""
-        from tensorrt_lite._sparse.construct import sparse_coo_tensor
-
         if number_of(self) != COO:
             raise RuntimeError(f"new(): expected a tensor of layout torch.sparse_coo, got {self.layout}")
         if device is not None and (kind := _device(device).type) != self.device.type:
             raise RuntimeError(f"legacy constructor expects device type: {self.device.type} but device type: {kind} was passed")
         if len(args) in (2, 3) and isinstance(args[0], Tensor):
-            return sparse_coo_tensor(*args, dtype=self.dtype, device=self.device)
+            return _construct.sparse_coo_tensor(*args, dtype=self.dtype, device=self.device)
         size = (0,) if not args else args[0] if len(args) == 1 and not isinstance(args[0], int) else args
-        return sparse_coo_tensor(size=size, dtype=self.dtype, device=self.device)
+        return _construct.sparse_coo_tensor(size=size, dtype=self.dtype, device=self.device)
 
     def stride(self, dim: Any = None) -> Any:
         if number_of(self) != COO:
@@ -153,9 +155,7 @@ class SparseTensor(Tensor):
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
         if dtype is not None:
-            from tensorrt_lite._legacy.typed_tensors import converted
-
-            return converted(self, dtype, non_blocking)
+            return _typed_tensors.converted(self, dtype, non_blocking)
         dense = self.new_empty_dense().type()
         if number_of(self) != COO:
             raise RuntimeError(f"Unimplemented backend SparseCsr{self.device.type.upper()}")
@@ -208,13 +208,10 @@ def state_of(t: Any) -> tuple[Any, Any]:
 
 def rebuild(layout: Any, data: Any, requires_grad: bool = False, attributes: Any = None) -> Any:
     """A sparse tensor from what `state_of` gave; its invariants are checked, as a file may say anything. The is_coalesced mark may be missing."""
-    from tensorrt_lite._sparse import construct
-    from tensorrt_lite._sparse.parts import NUMBERS
-
-    if NUMBERS.get(layout) == COO:
-        made = construct.sparse_coo_tensor(*data[:3], check_invariants=True, is_coalesced=data[3] if len(data) > 3 else None)
-    elif layout in NUMBERS and NUMBERS[layout]:
-        made = construct.sparse_compressed_tensor(*data, layout=layout, check_invariants=True)
+    if _parts.NUMBERS.get(layout) == COO:
+        made = _construct.sparse_coo_tensor(*data[:3], check_invariants=True, is_coalesced=data[3] if len(data) > 3 else None)
+    elif layout in _parts.NUMBERS and _parts.NUMBERS[layout]:
+        made = _construct.sparse_compressed_tensor(*data, layout=layout, check_invariants=True)
     else:
         raise NotImplementedError(f"rebuilding sparse tensor for layout {layout}")
     made.__dict__.update(attributes or {})

@@ -19,6 +19,13 @@ from typing import TYPE_CHECKING, Any
 from tensorrt_lite import _root as trt
 from tensorrt_lite._functions.promotion import result_type
 from tensorrt_lite._C.core import python_key, transform
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_declared_declarations = _LazyModule("tensorrt_lite._declared.declarations")
+_rules_dims = _LazyModule("tensorrt_lite._transforms.rules_dims")
+_rules_layers = _LazyModule("tensorrt_lite._transforms.rules_layers")
+_rules_products = _LazyModule("tensorrt_lite._transforms.rules_products")
+_rules_rows = _LazyModule("tensorrt_lite._transforms.rules_rows")
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -206,9 +213,7 @@ def run_rule(level: Any, name: str, place: int, arguments: tuple[Any, ...], targ
 @cache
 def _derived(name: str) -> Callable[[Call], Any] | None:
     """The rule that an operator's row tells."""
-    from tensorrt_lite._transforms import rules_rows
-
-    return rules_rows.derived(name)
+    return _rules_rows.derived(name)
 
 
 def wrap_results(level: Any, result: Any) -> Any:

@@ -11,6 +11,10 @@ from tensorrt_lite.random import set_rng_state
 from tensorrt_lite._C.core import transform
 from tensorrt_lite._transforms import batching, functions, rules_random  # noqa: F401 (what they register)
 from tensorrt_lite.utils import _pytree
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_batches = _LazyModule("tensorrt_lite._sparse.batches")
+_parts = _LazyModule("tensorrt_lite._sparse.parts")
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -125,12 +129,9 @@ def _unwrapped(x: Any, dim: Any, level: Any, func: Callable[..., Any]) -> Any:
 
 def _unwrapped_sparse(value: Any, batch: int | None, level: Any) -> tuple[Any, int | None]:
     """A sparse result may be a batch, or a tensor whose values are one."""
-    from tensorrt_lite._sparse import batches
-    from tensorrt_lite._sparse.parts import is_sparse
-
-    if batch is not None or not is_sparse(value):
+    if batch is not None or not _parts.is_sparse(value):
         return value, batch
-    joined = batches.joined(value, level)
+    joined = _batches.joined(value, level)
     return joined, None if joined is value else 0
 
 

@@ -10,6 +10,7 @@ from tensorrt_lite._declared import declarations
 from tensorrt_lite._transforms.batching import Call, Plain, by_elements, flattened, loop, names_of, padded, rule
 
 _nn = LazyModule("tensorrt_lite.nn")
+_rules_rows = LazyModule("tensorrt_lite._transforms.rules_rows")
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,9 +20,7 @@ if TYPE_CHECKING:
 
 @rule("_addmm_activation")
 def _addmm_activation(call: Call) -> Tensor:
-    from tensorrt_lite._transforms import rules_rows
-
-    total = rules_rows.by_pattern(rules_rows.pattern_of(call.name, declarations.of("addmm").dims))(call)
+    total = _rules_rows.by_pattern(_rules_rows.pattern_of(call.name, declarations.of("addmm").dims))(call)
     return _nn.functional.gelu(total, approximate="tanh") if call["use_gelu"] else total.relu()
 
 

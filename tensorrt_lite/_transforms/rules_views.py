@@ -8,6 +8,9 @@ from tensorrt_lite import _root as trt
 from tensorrt_lite._C.core import transform
 from tensorrt_lite._declared import declarations as _declarations
 from tensorrt_lite._transforms.batching import Call, padded, refuse_inplace, rule, to_front, writer
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_rules_random = _LazyModule("tensorrt_lite._transforms.rules_random")
 
 if TYPE_CHECKING:
 
@@ -85,14 +88,12 @@ _NEW = {"new_zeros", "new_ones", "new_empty", "new_full"}
 
 def make(level: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A factory's call at a level of vmap. What is made like a batch is a batch; random numbers follow the level's randomness."""
-    from tensorrt_lite._transforms.rules_random import check_randomness
-
     name = function.__name__
     value, dim = transform.unwrap(args[0], level) if args else (None, None)
     different = False
     random = "random" in _declarations.tags(name)
     if random:
-        check_randomness(level)
+        _rules_random.check_randomness(level)
         different = level.randomness == "different"
     if name in _LIKE and dim is not None:
         if random and not different:

@@ -15,20 +15,20 @@ from typing import Any
 from tensorrt_lite._C.core.hints import LookUp as _LookUp
 from tensorrt_lite.amp.autocast_mode import autocast, custom_bwd, custom_fwd, is_autocast_available
 from tensorrt_lite.amp.grad_scaler import GradScaler
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_listing = _LazyModule("tensorrt_lite._names.listing")
+_missing = _LazyModule("tensorrt_lite._names.missing")
 
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
 
 
 def __getattr__(name: str) -> Any:
-    from tensorrt_lite._names.missing import error
-
-    raise error("amp", name)
+    raise _missing.error("amp", name)
 
 
 globals()["__getattr__"] = _LookUp(__getattr__)
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names.listing import public
-
-    return public(globals())
+    return _listing.public(globals())

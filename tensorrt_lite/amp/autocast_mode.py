@@ -7,17 +7,21 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite._C.core.hints import LazyModule
+from tensorrt_lite._names import listing as _names
 import tensorrt_lite.amp._state as _state
 
 __all__ = ["autocast", "autocast_decorator", "custom_bwd", "custom_fwd", "is_autocast_available"]
+
+_cuda = LazyModule("tensorrt_lite.cuda")
 
 _LOWER = (trt.bfloat16, trt.float16)
 
 
 def _lower(device_type: str) -> tuple[Any, ...]:
     """The lower precisions of another device than CUDA; a custom one's are its own."""
-    return _LOWER if device_type == "cpu" else tuple(getattr(trt, device_type).get_amp_supported_dtype())
+    return _LOWER if device_type == "cpu" else tuple(getattr(_names.root(), device_type).get_amp_supported_dtype())
 
 
 def is_autocast_available(device_type: str) -> bool:
@@ -63,10 +67,10 @@ class autocast:
         self.device = device_type
         self.fast_dtype = _state.get_autocast_dtype(device_type) if dtype is None else dtype
         self._cache_enabled = _state.is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
-        if enabled and device_type == "cuda" and not trt.cuda.is_available():
+        if enabled and device_type == "cuda" and not _cuda.is_available():
             warnings.warn("CUDA is not available. Disabling autocast.", stacklevel=2)
             enabled = False
-        elif enabled and device_type == "cuda" and self.fast_dtype is trt.bfloat16 and not trt.cuda.is_bf16_supported():
+        elif enabled and device_type == "cuda" and self.fast_dtype is trt.bfloat16 and not _cuda.is_bf16_supported():
             raise RuntimeError("Current CUDA Device does not support bfloat16. Please switch dtype to float16.")
         elif enabled and device_type != "cuda" and self.fast_dtype not in _lower(device_type):
             name = device_type.upper()

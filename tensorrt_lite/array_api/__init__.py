@@ -12,6 +12,8 @@ docs/interop.md lists in what tensors differ from the standard's array object.
 
 from __future__ import annotations
 
+import sys
+
 from tensorrt_lite._root import bool, complex64, complex128, e, float32, float64, inf, int8, int16, int32, int64, nan, newaxis, pi, uint8, uint16, uint32, uint64
 from tensorrt_lite.array_api import fft, linalg
 from tensorrt_lite.array_api._creation import (
@@ -148,8 +150,6 @@ __all__ += ["__array_api_version__", "__array_namespace_info__"]
 
 def _namespace(api_version: str | None) -> object:
     """This module, for a version of the standard that it conforms to. ValueError for another one."""
-    import sys
-
     if api_version is not None and api_version not in _VERSIONS:
         raise ValueError(f"__array_namespace__(): version {api_version!r} of the array API standard is not supported; {', '.join(_VERSIONS)} are")
     return sys.modules[__name__]

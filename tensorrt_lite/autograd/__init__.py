@@ -11,6 +11,8 @@
 
 from __future__ import annotations
 
+import warnings
+from importlib import import_module as _import_module
 from typing import TYPE_CHECKING, Any
 
 from tensorrt_lite._C.core.hints import LookUp as _LookUp
@@ -46,16 +48,12 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    from importlib import import_module
-
     if name in _LAZY_NAMES:
-        value = getattr(import_module(f"tensorrt_lite.autograd.{_LAZY_NAMES[name]}"), name)
+        value = getattr(_import_module(f"tensorrt_lite.autograd.{_LAZY_NAMES[name]}"), name)
     elif name in _LAZY:
-        value = import_module(f"tensorrt_lite.autograd.{name}")
+        value = _import_module(f"tensorrt_lite.autograd.{name}")
     else:
-        from tensorrt_lite._names.missing import error
-
-        raise error("autograd", name)
+        raise _missing.error("autograd", name)
     globals()[name] = value
     return value
 
@@ -64,9 +62,7 @@ globals()["__getattr__"] = _LookUp(__getattr__)
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names.listing import public
-
-    return public(globals(), [*_LAZY, *_LAZY_NAMES])
+    return _listing.public(globals(), [*_LAZY, *_LAZY_NAMES])
 
 
 def _is_edge(x: Any) -> bool:
@@ -180,8 +176,6 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
         tensor([2., 4.])
     """
     if grad_variables is not None:
-        import warnings
-
         warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
         if grad_tensors is not None:
             raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only use `grad_tensors`.")
@@ -261,17 +255,13 @@ def grad(
     if allow_unused is None:
         allow_unused = materialize_grads
     if not only_inputs:
-        import warnings
-
         warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True)", FutureWarning, stacklevel=2)
     outputs = _parts(results)
     parts = _parts(wholes)
     targets = _targets(parts)
     gradients = (None,) * len(outputs) if grad_outputs is None else _parts(_as_tuple(grad_outputs))
     if is_grads_batched:
-        from tensorrt_lite._transforms.batched_gradients import batched_grad
-
-        result = batched_grad(outputs, tuple(targets), gradients, retain_graph, create_graph, allow_unused)
+        result = _batched_gradients.batched_grad(outputs, tuple(targets), gradients, retain_graph, create_graph, allow_unused)
         size = gradients[0].shape[0]
         if materialize_grads:
             _check_materialized(result, targets)
@@ -289,3 +279,8 @@ def grad(
 
 # Last and not lazily: the function has the name of its module, and an import of the module would replace it.
 from tensorrt_lite.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_batched_gradients = _LazyModule("tensorrt_lite._transforms.batched_gradients")
+_listing = _LazyModule("tensorrt_lite._names.listing")
+_missing = _LazyModule("tensorrt_lite._names.missing")

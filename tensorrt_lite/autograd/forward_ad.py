@@ -18,6 +18,9 @@ from tensorrt_lite._C.autograd import forward as _forward
 from tensorrt_lite._C.core import python_key as _python_key
 from tensorrt_lite._C.core.tensor import TensorBase
 from tensorrt_lite.autograd.grad_mode import no_grad
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_mapping = _LazyModule("tensorrt_lite._transforms.mapping")
 
 if TYPE_CHECKING:
     from tensorrt_lite import Tensor
@@ -59,9 +62,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     for a tensor that has a tangent already.
     """
     if _python_key.is_transformed([tensor, tangent]):
-        from tensorrt_lite._transforms.mapping import make_dual_of_batch
-
-        dual = make_dual_of_batch(tensor, tangent, make_dual)
+        dual = _mapping.make_dual_of_batch(tensor, tangent, make_dual)
         if dual is not None:
             return dual
     current = _forward.current_level()
@@ -78,9 +79,7 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     if not isinstance(tensor, TensorBase):
         raise TypeError(f"_unpack_dual(): argument 'dual' (position 1) must be Tensor, not {type(tensor).__name__}")
     if _python_key.is_transformed([tensor]):
-        from tensorrt_lite._transforms.mapping import unpack_dual_of_batch
-
-        found = unpack_dual_of_batch(tensor, unpack_dual)
+        found = _mapping.unpack_dual_of_batch(tensor, unpack_dual)
         if found is not None:
             return UnpackedDualTensor(*found)
     if level is not None and level != _forward.current_level() or _forward.current_level() < 0:

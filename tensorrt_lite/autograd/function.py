@@ -6,11 +6,13 @@ Each subclass of Function gets a Node class ``<name>Backward``; an instance of i
 
 from __future__ import annotations
 
+import warnings
 from functools import wraps
 
 from tensorrt_lite._C.autograd import function as _compiled
 from tensorrt_lite._C.core.dispatch import is_grad_enabled
 from tensorrt_lite._C.core.tensor import TensorBase
+from tensorrt_lite.autograd.grad_mode import no_grad as _no_grad
 
 __all__ = ["Function", "FunctionCtx", "BackwardCFunction", "once_differentiable", "NestedIOFunction", "InplaceFunction"]
 
@@ -39,8 +41,6 @@ class Function(metaclass=FunctionMeta):
     generate_vmap_rule = False
 
     def __init__(self, *args, **kwargs) -> None:
-        import warnings
-
         warnings.warn(
             f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke them on the class itself. "
             "Instantiating an autograd function will raise an error in a future version of PyTorch.",
@@ -136,9 +136,7 @@ def once_differentiable(backward):
 
     @wraps(backward)
     def wrapper(ctx, *args):
-        from tensorrt_lite.autograd.grad_mode import no_grad
-
-        with no_grad():
+        with _no_grad():
             outputs = backward(ctx, *args)
         if not is_grad_enabled() or not any(isinstance(a, TensorBase) and a.requires_grad for a in args):
             return outputs

@@ -13,6 +13,10 @@ from tensorrt_lite._C.core.device import contiguous_format
 from tensorrt_lite._C.core.tensor import TensorBase
 from tensorrt_lite.autograd import forward_ad, grad
 from tensorrt_lite.autograd.grad_mode import enable_grad
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_batched_gradients = _LazyModule("tensorrt_lite._transforms.batched_gradients")
+_derivatives = _LazyModule("tensorrt_lite._transforms.derivatives")
 
 if TYPE_CHECKING:
     from tensorrt_lite import Tensor
@@ -177,9 +181,7 @@ def jacobian(
         inputs = _prepare(inputs, create_graph)
         outputs_tuple, outputs = _as_tuple(func(*inputs), "outputs of the user-provided function", "jacobian")
         if vectorize:
-            from tensorrt_lite._transforms.batched_gradients import jacobian_rows
-
-            found = tuple(_finish(tuple(row), was_tuple, create_graph) for row in jacobian_rows(outputs, inputs, create_graph))
+            found = tuple(_finish(tuple(row), was_tuple, create_graph) for row in _batched_gradients.jacobian_rows(outputs, inputs, create_graph))
             return found if outputs_tuple else found[0]
         rows = []
         for i, out in enumerate(outputs):
@@ -204,8 +206,6 @@ def jacobian(
 
 def _mapped_forward_jacobian(func: Callable, inputs: Any) -> Any:
     """The Jacobian by forward mode, all columns in one pass."""
-    from tensorrt_lite._transforms.derivatives import _jacfwd
-
     was_tuple, inputs = _as_tuple(inputs, "inputs", "jacobian")
     outputs_tuple = False
 
@@ -214,7 +214,7 @@ def _mapped_forward_jacobian(func: Callable, inputs: Any) -> Any:
         outputs_tuple, outputs = _as_tuple(func(*values), "outputs of the user-provided function", "jacobian")
         return outputs
 
-    rows = _jacfwd(call, tuple(range(len(inputs))), False, "error", real=False)(*inputs)
+    rows = _derivatives._jacfwd(call, tuple(range(len(inputs))), False, "error", real=False)(*inputs)
     found = tuple(_finish(tuple(row), was_tuple, False) for row in rows)
     return found if outputs_tuple else found[0]
 

@@ -6,6 +6,7 @@ Each is a context manager and a decorator for functions, generator functions and
 
 from __future__ import annotations
 
+import warnings
 from functools import wraps
 from types import CodeType
 
@@ -31,8 +32,6 @@ def _is_generator_function(function) -> bool:
 def _decorate(make_context, function):
     """Run every call of ``function`` inside a fresh context; a generator only while its own code runs."""
     if isinstance(function, type):
-        import warnings
-
         warnings.warn(
             "Decorating classes is deprecated and will be disabled in future versions. You should only decorate functions or methods. To preserve the "
             "current behavior of class decoration, you can directly decorate the `__init__` method and nothing else.",

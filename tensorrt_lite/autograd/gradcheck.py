@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import functools
 import math
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from tensorrt_lite import _root as trt
 from tensorrt_lite import autograd
-from tensorrt_lite.random import Generator
 from tensorrt_lite._C.core.hints import LazyModule
 
 _func = LazyModule("tensorrt_lite.func")
+_random = LazyModule("tensorrt_lite.random")
 _transforms_mapping = LazyModule("tensorrt_lite._transforms.mapping")
+_sparse = LazyModule("tensorrt_lite.sparse")
+_testing = LazyModule("tensorrt_lite.testing")
 
 if TYPE_CHECKING:
     from tensorrt_lite import Tensor
@@ -367,7 +370,7 @@ class _Check:
 
     def forward_direction(self) -> None:
         """J u for each Jacobian J, with a random direction u; on a mismatch, all elements."""
-        random = Generator().manual_seed(0)
+        random = _random.Generator().manual_seed(0)
         for i, target in enumerate(self.targets):
             direction = _direction(target, random)
             along = self._difference(self.places, _mover(target, direction))
@@ -450,7 +453,7 @@ class _Check:
     def projections(self) -> None:
         """One number v J u for each Jacobian J, with random directions u and v; on a mismatch, all elements."""
         # Seeded apart from the user's generator, so that a check neither disturbs it nor fails at random.
-        random = Generator().manual_seed(0)
+        random = _random.Generator().manual_seed(0)
         directions = [_direction(target, random) for target in self.targets]
         for i, target in enumerate(self.targets):
             along = self._difference(self.places, _mover(target, directions[i]))
@@ -519,8 +522,6 @@ def _check_inputs(inputs: tuple[Any, ...]) -> None:
             continue
         found = True
         if value.dtype not in (trt.float64, trt.complex128):
-            import warnings
-
             warnings.warn(
                 f"Input #{i} requires gradient and is not a double precision floating point or complex. "
                 "This check will likely fail if all the inputs are not of double precision floating point or complex. ",
@@ -548,9 +549,8 @@ def _at_stored_elements(check: Callable[..., bool], func: Callable[..., Any], in
         raise NotImplementedError(
             f"{check.__name__} of sparse inputs is not implemented without masked=True (docs/gaps.md): gradients are those of stored entries"
         )
-    from tensorrt_lite.sparse import as_sparse_gradcheck
 
-    return bool(as_sparse_gradcheck(check)(func, inputs, **{**options, "masked": True}))
+    return bool(_sparse.as_sparse_gradcheck(check)(func, inputs, **{**options, "masked": True}))
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:
@@ -621,9 +621,7 @@ def _direction(tensor: Tensor, random: Any, real: bool = False) -> list[Any]:
 
 
 def _random_cotangent(output: Tensor, strided: bool) -> Tensor:
-    from tensorrt_lite.testing import make_tensor
-
-    return make_tensor(
+    return _testing.make_tensor(
         tuple(output.shape),
         dtype=output.dtype,
         device=output.device,

@@ -13,6 +13,9 @@ from tensorrt_lite._C.autograd import saved_tensors as _saved
 from tensorrt_lite._C.autograd.hooks import RemovableHandle
 from tensorrt_lite._C.autograd.node import Node
 from tensorrt_lite._C.autograd.node import _bump_version, _gradient_node
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_missing = _LazyModule("tensorrt_lite._names.missing")
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -282,6 +285,4 @@ def _written_by(func: Any, args: Any, kwargs: Any) -> list[Tensor]:
 
 
 def __getattr__(name: str) -> object:
-    from tensorrt_lite._names.missing import error
-
-    raise error("autograd.graph", name)
+    raise _missing.error("autograd.graph", name)

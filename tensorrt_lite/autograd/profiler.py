@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import sys
 import threading
+from warnings import warn as _warn
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,9 @@ from tensorrt_lite.autograd.profiler_util import EventList, FunctionEvent, Funct
 from tensorrt_lite.profiler._types import DeviceType, ProfilerActivity
 
 _cuda = LazyModule("tensorrt_lite.cuda")
+_events = LazyModule("tensorrt_lite.profiler._events")
+_module = LazyModule("tensorrt_lite.nn.modules.module")
+_trace = LazyModule("tensorrt_lite.profiler._trace")
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -100,9 +104,7 @@ class profile:
         if self.use_cuda:
 
             if not _cuda.is_available():
-                from warnings import warn
-
-                warn("CUDA is not available, disabling CUDA profiling", stacklevel=2)
+                _warn("CUDA is not available, disabling CUDA profiling", stacklevel=2)
                 self.use_device, self.use_cuda = None, False
         self._recording: _core.Recording | None = None
         self._events: EventList | None = None
@@ -179,9 +181,8 @@ class profile:
                 raise RuntimeError("Profiler didn't finish running")
             if getattr(self.experimental_config, "trace_only", False) and sys._getframe(1).f_code.co_name != "export_chrome_trace":
                 raise RuntimeError("events are not built where the profiler's configuration says trace_only")
-            from tensorrt_lite.profiler._events import Profile
 
-            self._profile = Profile(self._recording, shapes=self.record_shapes, flops=self.with_flops, memory=self.profile_memory, use_device=self.use_device,
+            self._profile = _events.Profile(self._recording, shapes=self.record_shapes, flops=self.with_flops, memory=self.profile_memory, use_device=self.use_device,
                                     start_mark=self._start_mark)  # fmt: skip
             events = [*self._earlier, *self._profile.events] if self.acc_events else self._profile.events
             self._events = EventList(events, use_device=self.use_device, profile_memory=self.profile_memory, with_flops=self.with_flops)
@@ -202,11 +203,9 @@ class profile:
 
     def export_chrome_trace(self, path: str, metadata: dict[str, Any] | None = None, use_python_export: bool = False) -> None:
         """Write a trace for chrome://tracing or Perfetto, compressed where the path ends in ".gz"."""
-        from tensorrt_lite.profiler._trace import write_chrome_trace
-
         profile = self._ensure_function_events()
         assert self._events is not None
-        write_chrome_trace(path, self._events, profile, {"trace_id": self.trace_id, "with_stack": int(self.with_stack), **(metadata or {})})
+        _trace.write_chrome_trace(path, self._events, profile, {"trace_id": self.trace_id, "with_stack": int(self.with_stack), **(metadata or {})})
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
         """Write stacks with their time (`EventList.export_stacks`). AssertionError where none were recorded."""
@@ -242,8 +241,6 @@ def _new_trace_id() -> str:
 
 def _record_modules() -> Callable[[], None]:
     """Make calls of Modules ranges; returns what ends it."""
-    from tensorrt_lite.nn.modules import module as modules
-
     numbers: dict[str, dict[int, int]] = defaultdict(dict)
     open_ranges = threading.local()
 
@@ -257,7 +254,7 @@ def _record_modules() -> Callable[[], None]:
         if tokens:
             _core.end_range(tokens.pop())
 
-    handles = [modules.register_module_forward_pre_hook(begin), modules.register_module_forward_hook(end, always_call=True)]
+    handles = [_module.register_module_forward_pre_hook(begin), _module.register_module_forward_hook(end, always_call=True)]
 
     def undo() -> None:
         for handle in handles:

@@ -10,6 +10,11 @@ import bisect
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_trace = _LazyModule("tensorrt_lite.profiler._trace")
+_types = _LazyModule("tensorrt_lite.profiler._types")
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -108,9 +113,7 @@ class FormattedTimesMixin:
 
 
 def _cpu() -> DeviceType:
-    from tensorrt_lite.profiler._types import DeviceType
-
-    return DeviceType.CPU
+    return _types.DeviceType.CPU
 
 
 class FunctionEvent(FormattedTimesMixin):
@@ -317,9 +320,7 @@ class EventList(list):  # type: ignore[type-arg]
 
     def export_chrome_trace(self, path: str) -> None:
         """Write the events as a trace that chrome://tracing and Perfetto show."""
-        from tensorrt_lite.profiler._trace import write_chrome_trace
-
-        write_chrome_trace(path, self, self._trace)
+        _trace.write_chrome_trace(path, self, self._trace)
 
     def supported_export_stacks_metrics(self) -> list[str]:
         """What `export_stacks` takes."""

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import tensorrt_lite as trt
+from tensorrt_lite._names import listing as _package
 from tensorrt_lite import _ops
 from tensorrt_lite._C.core import device as _names
 from tensorrt_lite._C.core import storage as _storage
@@ -56,7 +56,7 @@ def register_device(name: str, interface: DeviceInterface, *, methods: bool = Tr
     """
     if any(d.name == name for d in registered()):
         raise RuntimeError(f"the device '{name}' has been registered already")
-    if hasattr(trt, name):
+    if hasattr(_package.root(), name):
         raise RuntimeError(f"'{name}' is a name of the package already")
     first = not registered()
     device = Device(name, interface)

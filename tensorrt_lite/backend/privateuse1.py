@@ -5,9 +5,13 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import tensorrt_lite as trt
+from tensorrt_lite._names.listing import root
 from tensorrt_lite._C.core import device as _device
 from tensorrt_lite._C.core import storage as _storage
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_rnn = _LazyModule("tensorrt_lite.nn.utils.rnn")
+trt = root()  # whose names are made here
 
 __all__ = ["generate_methods", "generate_methods_for_privateuse1_backend", "get_device_module", "_register_device_module", "rename_privateuse1_backend"]
 
@@ -68,9 +72,7 @@ def generate_methods(
             raise RuntimeError(f"Can not automatically generate {name}() method for torch.nn.Module, because torch.Tensor doesn't has the method {name}().")
         _add(trt.nn.Module, name, _module_to_device(name), None)
     if for_packed_sequence:
-        from tensorrt_lite.nn.utils.rnn import PackedSequence
-
-        _add(PackedSequence, name, _to_device(name), property(lambda self: self.data.device.type == name))
+        _add(_rnn.PackedSequence, name, _to_device(name), property(lambda self: self.data.device.type == name))
     if for_storage:
         _add(trt.UntypedStorage, name, _storage_to_device(name), _is_there(name))
         _add(trt.TypedStorage, name, _typed_to_device(name, unsupported_dtype), _is_there(name))

@@ -9,6 +9,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from tensorrt_lite._C.core import dispatch as _dispatch
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_declared_declarations = _LazyModule("tensorrt_lite._declared.declarations")
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,9 +33,7 @@ def is_pointwise(operator: str) -> bool:
 
 @functools.cache
 def _pointwise() -> frozenset[str]:
-    import tensorrt_lite._declared.declarations as _declarations
-
-    rows = {name for name in _declarations.names() if _declarations.of(name).kind == "pointwise"}
+    rows = {name for name in _declared_declarations.names() if _declared_declarations.of(name).kind == "pointwise"}
     fused = {name for name in _dispatch.operator_kernels() if (found := re.match(r"(\w+)_backward_\w+$", name)) and found[1] in rows}
     return frozenset(rows | fused)
 

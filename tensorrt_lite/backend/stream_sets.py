@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 
 from tensorrt_lite._C.core import custom as _custom
 from tensorrt_lite.backend.streams import Stream
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_device = _LazyModule("tensorrt_lite.backend.device")
 
 if TYPE_CHECKING:
     from tensorrt_lite.backend.device import Device
@@ -23,9 +26,7 @@ _numbers: dict[_Set, int] = {(): 0}
 
 
 def _devices() -> list[Device]:
-    from tensorrt_lite.backend.device import registered
-
-    return registered()
+    return _device.registered()
 
 
 def note() -> None:
@@ -72,9 +73,7 @@ def _order(device: Device, index: int, before: int, after: int) -> None:
 
 def hand_over(tensor: Tensor, producer: int, consumer: int) -> None:
     """Before one set's streams use what another's have queued the making of."""
-    from tensorrt_lite.backend.device import device_of
-
-    device, index = device_of(tensor), tensor.get_device()
+    device, index = _device.device_of(tensor), tensor.get_device()
     before, after = _handle(producer, device.code, index), _handle(consumer, device.code, index)
     if before != after:
         _order(device, index, before, after)
@@ -83,9 +82,7 @@ def hand_over(tensor: Tensor, producer: int, consumer: int) -> None:
 
 def keep_for(tensor: Tensor, consumer: int) -> None:
     """A tensor's memory is not given out again before the set's work with it has run."""
-    from tensorrt_lite.backend.device import device_of
-
-    device, index = device_of(tensor), tensor.get_device()
+    device, index = _device.device_of(tensor), tensor.get_device()
     device.record_stream(tensor, Stream._make(device, index, _handle(consumer, device.code, index)))
 
 

@@ -8,6 +8,7 @@ from tensorrt_lite import _root as trt
 from tensorrt_lite._C.core.hints import LazyModule
 
 _cuda = LazyModule("tensorrt_lite.cuda")
+_device = LazyModule("tensorrt_lite.backend.device")
 
 if TYPE_CHECKING:
     from tensorrt_lite.backend.device import Device
@@ -25,9 +26,7 @@ def _accelerator(device: Any) -> Any:
 
 
 def _device_of(place: Any) -> Device:
-    from tensorrt_lite.backend.device import device_of
-
-    return device_of(place)
+    return _device.device_of(place)
 
 
 class _AnyDevice(type):

@@ -27,9 +27,7 @@ def _true() -> bool:
 
 def _cpu_capability() -> str:
     """The instruction set of the loops in use: DEFAULT, AVX2 or AVX512."""
-    from tensorrt_lite._C.core.isa import instruction_set
-
-    return instruction_set().upper().replace("BASE", "DEFAULT")
+    return _instruction_set().upper().replace("BASE", "DEFAULT")
 
 
 cpu = _module("cpu", get_cpu_capability=_cpu_capability)
@@ -63,15 +61,16 @@ _fp32_precision = "none"
 sys.modules[__name__].__class__ = _Backends
 
 from tensorrt_lite.backends import cuda, cudnn, mha, mkldnn  # noqa: E402
+from tensorrt_lite._C.core.isa import instruction_set as _instruction_set
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_listing = _LazyModule("tensorrt_lite._names.listing")
+_missing = _LazyModule("tensorrt_lite._names.missing")
 
 
 def __getattr__(name: str) -> object:
-    from tensorrt_lite._names.missing import error
-
-    raise error("backends", name)
+    raise _missing.error("backends", name)
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names.listing import public
-
-    return public(globals())
+    return _listing.public(globals())

@@ -8,6 +8,11 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from tensorrt_lite._C.ops.attention import _enable_kernels
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_settings = _LazyModule("tensorrt_lite._functions.settings")
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -71,11 +76,10 @@ class _Matmul:
     def fp32_precision(self, value: str) -> None:
         _check_precision(value)
         self._values["fp32_precision"] = value
-        import tensorrt_lite._functions.settings as _config
 
-        if (self.fp32_precision == "tf32") != (_config._precision != "highest"):
-            _config._precision = "high" if self.fp32_precision == "tf32" else "highest"
-            if _config._precision == "highest":
+        if (self.fp32_precision == "tf32") != (_settings._precision != "highest"):
+            _settings._precision = "high" if self.fp32_precision == "tf32" else "highest"
+            if _settings._precision == "highest":
                 sys.modules["tensorrt_lite.backends.mkldnn"].matmul.fp32_precision = "ieee"
         _apply()
 
@@ -184,8 +188,6 @@ _attention = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True}
 
 
 def _set_attention(name: str, enabled: bool) -> None:
-    from tensorrt_lite._C.ops.attention import _enable_kernels
-
     _attention[name] = bool(enabled)
     _enable_kernels(_attention["flash"] or _attention["mem_efficient"] or _attention["cudnn"], _attention["math"])
 

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from tensorrt_lite.backends.cuda import _check_precision
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -59,8 +61,6 @@ def _property(name: str, text: str) -> property:
         if type(value) is not kind:
             raise RuntimeError(f"set_{name}_cudnn expects {'an int' if kind is int else f'a {kind.__name__}'}, but got {type(value).__name__}")
         if kind is str:
-            from tensorrt_lite.backends.cuda import _check_precision
-
             _check_precision(value)
         _values[name] = value
 

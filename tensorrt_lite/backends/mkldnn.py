@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from tensorrt_lite._C.ops.matmul.packed import set_f32_precision as _set_f32_precision
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -49,9 +51,7 @@ matmul, conv, rnn = _Precision(), _Precision(), _Precision()
 
 
 def _apply() -> None:
-    from tensorrt_lite._C.ops.matmul.packed import set_f32_precision
-
-    set_f32_precision(_LEVELS[matmul.fp32_precision])
+    _set_f32_precision(_LEVELS[matmul.fp32_precision])
 
 
 def set_flags(_enabled: Any = None, _deterministic: Any = None, _allow_tf32: Any = None, _fp32_precision: Any = "none") -> tuple[Any, Any, Any, Any]:

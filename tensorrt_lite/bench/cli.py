@@ -18,6 +18,9 @@ from typing import TYPE_CHECKING, Any
 from .. import info
 from . import markdown, measure, report, rows, saved, svg
 from .worker import WorkerSide
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_chart = _LazyModule("tensorrt_lite.bench.chart")
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -273,10 +276,8 @@ def _conclude(
         machine = markdown.processor(info.cpu(), info.build())
         markdown.write(run, options.markdown, machine, _command(options), load)
     if options.chart:
-        from . import chart
-
         try:
-            chart.draw(run, options.chart)
+            _chart.draw(run, options.chart)
         except ValueError as error:
             _warn(str(error))
             status = 1

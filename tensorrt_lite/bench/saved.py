@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import report, svg
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_chart = _LazyModule("tensorrt_lite.bench.chart")
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,9 +42,8 @@ def write_chart(run: dict[str, Any], chart: Sequence[svg.Bar], path: Path, theme
     if path.suffix == ".svg":
         path.write_text(svg.svg(chart, f"{run['library']} and {run['against'][0]}", axis, theme), encoding="utf-8")
         return
-    from .chart import draw_bars
 
-    draw_bars([("", chart, axis)], path)
+    _chart.draw_bars([("", chart, axis)], path)
 
 
 def _load(path: Path, parser: argparse.ArgumentParser) -> dict[str, Any]:

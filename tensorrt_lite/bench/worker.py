@@ -17,6 +17,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_info = _LazyModule("tensorrt_lite.info")
+_measure = _LazyModule("tensorrt_lite.bench.measure")
+_rows = _LazyModule("tensorrt_lite.bench.rows")
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -130,11 +136,7 @@ def serve(library: str) -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
 
-    from .. import info
-    from .measure import LocalSide
-    from .rows import load
-
-    side = LocalSide(library)
+    side = _measure.LocalSide(library)
     rows: dict[str, Row] = {}
 
     def answer(message: dict[str, Any]) -> None:
@@ -149,7 +151,7 @@ def serve(library: str) -> None:
             value: Any
             if request == "build":
                 if message["row"] not in rows:
-                    rows.update((row.key, row) for row in load([message["suite"]]))
+                    rows.update((row.key, row) for row in _rows.load([message["suite"]]))
                 value = side.build(rows[message["row"]], message["threads"])
             elif request == "once":
                 value = side.once()
@@ -158,7 +160,7 @@ def serve(library: str) -> None:
             elif request == "facts":
                 side.load()
                 version = str(getattr(side.module, "__version__", "unknown"))
-                value = {"version": version, "openmp_runtimes": info.openmp_runtimes()}
+                value = {"version": version, "openmp_runtimes": _info.openmp_runtimes()}
             else:
                 raise ValueError(f"unknown request {request!r}")
         except Exception as error:

@@ -9,13 +9,15 @@ import multiprocessing.spawn as _spawn
 from collections.abc import Callable
 from typing import Any
 
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_compat = _LazyModule("tensorrt_lite.compat")
+
 __all__ = ["begin"]
 
 
 def _in_child() -> str:
-    from tensorrt_lite.compat import install
-
-    install()
+    _compat.install()
     return "in force"
 
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from tensorrt_lite.compat import VERSION, install, report
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_report = _LazyModule("tensorrt_lite.compat.report")
 
 install()
 
@@ -22,9 +25,7 @@ def pytest_report_header(config: Any) -> str:
 
 def pytest_configure(config: Any) -> None:
     if config.getoption("--torch-report"):
-        from tensorrt_lite.compat.report import record
-
-        record()
+        _report.record()
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: Any) -> None:

@@ -7,6 +7,9 @@ from types import ModuleType
 from typing import Any
 
 from tensorrt_lite.compat import absent
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_alias = _LazyModule("tensorrt_lite.compat.alias")
 
 __all__ = ["record", "report"]
 
@@ -27,9 +30,7 @@ class _Recorded(ModuleType):
 
 def record() -> None:
     """Note names from now on, of the modules that are answered for already and of those that will be."""
-    from tensorrt_lite.compat import alias
-
-    alias.observers.append(_watch)
+    _alias.observers.append(_watch)
     for name, module in list(sys.modules.items()):
         if name == "torch" or name.startswith("torch."):
             _watch(module)

@@ -7,10 +7,16 @@ import re
 import runpy
 import sys
 import sysconfig
+import warnings
 from pathlib import Path
 from typing import Any
 
 from tensorrt_lite.compat.metadata import METADATA, VERSION
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_compat = _LazyModule("tensorrt_lite.compat")
+_report = _LazyModule("tensorrt_lite.compat.report")
+_run_program = _LazyModule("tensorrt_lite._commands.run_program")
 
 _USAGE = """\
 usage: tensorrt-lite run [--report[=FILE]] [--children] program.py [arguments]
@@ -75,8 +81,6 @@ def _after_interpreter(arguments: list[str]) -> list[str]:
             arguments = [option + arguments[1], *arguments[2:]]
             continue
         elif option.startswith("-W"):
-            import warnings
-
             warnings._setoption(option[2:])  # type: ignore[attr-defined]  # what the interpreter itself calls
         elif option not in ("-B", "-s", "-q") and not option.startswith("-X"):
             raise ValueError(option)
@@ -85,12 +89,10 @@ def _after_interpreter(arguments: list[str]) -> list[str]:
 
 
 def _write_report(target: str) -> None:
-    from tensorrt_lite.compat import report
-
     if target:
-        Path(target).write_text(report(), encoding="utf-8")
+        Path(target).write_text(_report.report(), encoding="utf-8")
     else:
-        print(report(), end="", file=sys.stderr)
+        print(_report.report(), end="", file=sys.stderr)
 
 
 def _share_by_environment() -> None:
@@ -148,10 +150,8 @@ def main(arguments: list[str]) -> int:
         if not arguments:
             print(_USAGE, end="", file=sys.stderr)
             return 2
-    from tensorrt_lite._commands.run_program import run_program
-    from tensorrt_lite.compat import install
 
-    install()
+    _compat.install()
     if children:
         _share_by_environment()
     else:
@@ -159,15 +159,13 @@ def main(arguments: list[str]) -> int:
     if report is not None:
         import atexit
 
-        from tensorrt_lite.compat.report import record
-
-        record()
+        _report.record()
         atexit.register(_write_report, report)
     if command:
         sys.argv = arguments
         _run_command(arguments[0])
     else:
-        run_program(arguments)
+        _run_program.run_program(arguments)
     return 0
 
 

@@ -5,6 +5,7 @@ Operators on the CPU run to their end before they return, so there is nothing to
 
 from __future__ import annotations
 
+from importlib import import_module as _import_module
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -18,6 +19,9 @@ from tensorrt_lite.cpu.memory import (
     memory_stats,
     reset_peak_memory_stats,
 )
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_missing = _LazyModule("tensorrt_lite._names.missing")
 
 __all__ = [
     "Event", "Stream", "StreamContext", "amp", "current_device", "current_stream", "device_count", "empty_cache", "is_available", "is_initialized",
@@ -124,9 +128,6 @@ def stream(stream: Stream | None) -> StreamContext:
 
 def __getattr__(name: str) -> Any:
     if name == "amp":
-        from importlib import import_module
+        return _import_module("tensorrt_lite.cpu.amp")
 
-        return import_module("tensorrt_lite.cpu.amp")
-    from tensorrt_lite._names.missing import error
-
-    raise error("cpu", name)
+    raise _missing.error("cpu", name)

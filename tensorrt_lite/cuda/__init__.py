@@ -6,11 +6,19 @@ RuntimeError. ``TENSORRT_LITE_CUDA=emulate`` runs the device on the CPU through 
 
 from __future__ import annotations
 
+import sys
+from importlib import import_module as _import_module
 from typing import TYPE_CHECKING, Any
 
 from tensorrt_lite._C.core.hints import LookUp as _LookUp
 from tensorrt_lite._C.core.device import device as _device
 from tensorrt_lite._C.cuda import driver as _driver
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_cuda_kernels = _LazyModule("tensorrt_lite.cuda._kernels")
+_listing = _LazyModule("tensorrt_lite._names.listing")
+_missing = _LazyModule("tensorrt_lite._names.missing")
+_typed_tensors = _LazyModule("tensorrt_lite._legacy.typed_tensors")
 
 if TYPE_CHECKING:
     from tensorrt_lite.tensor import Tensor
@@ -40,27 +48,21 @@ _SERVICES = {"emulator_library": "_compiler", "compile_unit": "_compiler", "note
 
 def _service(name: str) -> Any:
     """What the compiled backend needs of this package, by name and when it needs it."""
-    from importlib import import_module
-
-    return getattr(import_module(f"tensorrt_lite.cuda.{_SERVICES[name]}"), name)
+    return getattr(_import_module(f"tensorrt_lite.cuda.{_SERVICES[name]}"), name)
 
 
 _driver._set_services(_service)
 
 
 def __getattr__(name: str) -> Any:
-    from importlib import import_module
-
     if name in _LAZY:
-        value = getattr(import_module(f"tensorrt_lite.cuda.{_LAZY[name]}"), name)
+        value = getattr(_import_module(f"tensorrt_lite.cuda.{_LAZY[name]}"), name)
     elif name in _SUBMODULES:
-        return import_module(f"tensorrt_lite.cuda.{name}")
-    elif name.endswith("Tensor") and name in import_module("tensorrt_lite._legacy.typed_tensors").NAMES:
-        value = import_module("tensorrt_lite._legacy.typed_tensors").typed_class(name, cuda=True)
+        return _import_module(f"tensorrt_lite.cuda.{name}")
+    elif name.endswith("Tensor") and name in _import_module("tensorrt_lite._legacy.typed_tensors").NAMES:
+        value = _import_module("tensorrt_lite._legacy.typed_tensors").typed_class(name, cuda=True)
     else:
-        from tensorrt_lite._names.missing import error
-
-        raise error("cuda", name)
+        raise _missing.error("cuda", name)
     globals()[name] = value
     return value
 
@@ -69,10 +71,7 @@ globals()["__getattr__"] = _LookUp(__getattr__)
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names.listing import public
-    from tensorrt_lite._legacy.typed_tensors import NAMES
-
-    return public(globals(), [*_LAZY, *_SUBMODULES, *NAMES])
+    return _listing.public(globals(), [*_LAZY, *_SUBMODULES, *_typed_tensors.NAMES])
 
 
 # ---- what there is
@@ -95,16 +94,13 @@ def init() -> None:
 
 def is_initialized() -> bool:
     """Whether the backend has been loaded."""
-    import sys
-
     return "tensorrt_lite._C.cuda.backend" in sys.modules
 
 
 def _backend() -> Any:
     _driver.require()
-    import tensorrt_lite.cuda._kernels as _kernels
 
-    return _kernels.backend
+    return _cuda_kernels.backend
 
 
 def _index(device: Any = None, optional: bool = True) -> int:
@@ -161,8 +157,6 @@ class device_of(device):
 
 def ipc_collect() -> None:
     """Let go of memory that was sent to other processes and is no longer used there."""
-    import sys
-
     sharing = sys.modules.get("tensorrt_lite.multiprocessing._cuda")
     if sharing is not None:
         sharing.collect()

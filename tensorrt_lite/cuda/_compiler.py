@@ -15,6 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from tensorrt_lite import _root as tensorrt_lite
+from tensorrt_lite._C.cuda.driver import device_attribute as _device_attribute
+from tensorrt_lite._C.cuda.driver import driver_version as _driver_version
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_cuda_toolchain = _LazyModule("tensorrt_lite.cuda._toolchain")
 
 HEADERS = Path(tensorrt_lite.__file__).parent / "_C" / "cuda" / "src"
 _MAJOR, _MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
@@ -58,17 +63,12 @@ def is_emulated() -> bool:
 @functools.cache
 def _capability(device: int) -> int:
     """90 for a device of capability 9.0."""
-    from tensorrt_lite._C.cuda.driver import device_attribute
-
-    return 10 * device_attribute(_MAJOR, device) + device_attribute(_MINOR, device)
+    return 10 * _device_attribute(_MAJOR, device) + _device_attribute(_MINOR, device)
 
 
 @functools.cache
 def _device_compiler() -> Any:
-    from tensorrt_lite._C.cuda.driver import driver_version
-    import tensorrt_lite.cuda._toolchain as _toolchain
-
-    return _toolchain.find(driver_version())
+    return _cuda_toolchain.find(_driver_version())
 
 
 @functools.cache
@@ -87,10 +87,9 @@ def compile_unit(source: str, device: int, include: tuple[Path, ...] = ()) -> by
     if is_emulated():
         path = _emulator().compile_module(source, cache_folder(), [*include, HEADERS])
         return Path(path).read_bytes()
-    from tensorrt_lite.cuda._toolchain import target
 
     compiler = _device_compiler()
-    arch = target(compiler, _capability(device))
+    arch = _cuda_toolchain.target(compiler, _capability(device))
     kept = cache_folder() / image_name(source, arch, compiler.label, include)
     try:
         return kept.read_bytes()

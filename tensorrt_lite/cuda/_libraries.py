@@ -6,6 +6,12 @@ import functools
 import os
 from pathlib import Path
 
+from tensorrt_lite._C.cuda.driver import driver_version as _driver_version
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_compiler = _LazyModule("tensorrt_lite.cuda._compiler")
+_toolchain = _LazyModule("tensorrt_lite.cuda._toolchain")
+
 
 @functools.cache
 def cublaslt() -> str | None:
@@ -13,17 +19,13 @@ def cublaslt() -> str | None:
 
     On the emulator nothing but the variable counts: NVIDIA's library needs NVIDIA's driver. The variable set to nothing means none.
     """
-    from tensorrt_lite.cuda._compiler import is_emulated
-
     named = os.environ.get("TENSORRT_LITE_CUBLASLT")
-    if named is not None or is_emulated():
+    if named is not None or _compiler.is_emulated():
         return named or None
-    from tensorrt_lite._C.cuda.driver import driver_version
-    from tensorrt_lite.cuda._toolchain import places
 
-    folders = [folder for place in places() for part in ("nvidia/*/lib", "lib64", "targets/x86_64-linux/lib", "lib/x86_64-linux-gnu", "lib") for folder in sorted(place.glob(part))]
+    folders = [folder for place in _toolchain.places() for part in ("nvidia/*/lib", "lib64", "targets/x86_64-linux/lib", "lib/x86_64-linux-gnu", "lib") for folder in sorted(place.glob(part))]
     folders += [Path(p) for p in os.environ.get("LD_LIBRARY_PATH", "").split(":") if p]
-    return find("cublasLt", folders, driver_version())
+    return find("cublasLt", folders, _driver_version())
 
 
 def find(library: str, folders: list[Path], driver_version: int) -> str | None:

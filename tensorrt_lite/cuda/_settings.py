@@ -6,6 +6,10 @@ import os
 import re
 from typing import Any
 
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_caching = _LazyModule("tensorrt_lite._C.cuda.caching")
+
 _MB = 1 << 20
 _BOOLEANS = ("expandable_segments", "graph_capture_record_stream_reuse", "release_lock_on_cudamalloc", "pinned_use_cuda_host_register",
              "pinned_use_background_threads")  # fmt: skip
@@ -93,10 +97,8 @@ def _divisions(value: str) -> list[int]:
 
 def configure(text: str | None = None) -> None:
     """Apply settings, those of the environment by default."""
-    from tensorrt_lite._C.cuda import caching
-
     if text is None:
         text = os.environ.get("PYTORCH_ALLOC_CONF") or os.environ.get("PYTORCH_CUDA_ALLOC_CONF") or ""
         if os.environ.get("PYTORCH_NO_CUDA_MEMORY_CACHING", "0") != "0":
-            caching.set_caching(False)
-    caching.configure(parse(text))
+            _caching.set_caching(False)
+    _caching.configure(parse(text))

@@ -7,6 +7,7 @@ offset from device memory, which a replay writes first.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -18,8 +19,12 @@ from tensorrt_lite._C.cuda import driver as _driver
 from tensorrt_lite.cuda import _backend
 from tensorrt_lite.cuda.streams import Stream, current_stream
 from tensorrt_lite.cuda.streams import stream as _stream_context
+from tensorrt_lite.cuda import is_initialized as _is_initialized
+from tensorrt_lite.cuda import synchronize as _synchronize
 
 _nn = LazyModule("tensorrt_lite.nn")
+_memory = LazyModule("tensorrt_lite.cuda.memory")
+_random = LazyModule("tensorrt_lite.cuda.random")
 
 captures = 0  # that are going on
 _MODES = {"global": 0, "thread_local": 1, "relaxed": 2}
@@ -27,9 +32,7 @@ _MODES = {"global": 0, "thread_local": 1, "relaxed": 2}
 
 def is_current_stream_capturing() -> bool:
     """Whether the current stream records a graph."""
-    from tensorrt_lite.cuda import is_initialized
-
-    if not is_initialized():
+    if not _is_initialized():
         return False
     s = current_stream()
     return _driver.is_capturing(s.device_index, s.cuda_stream)
@@ -57,9 +60,7 @@ class CUDAGraph:
 
     def register_generator_state(self, generator: Any) -> None:
         """Let the capture draw from this generator of the device, beside the default one: each replay then draws the numbers that follow."""
-        from tensorrt_lite.cuda.random import DeviceGenerator
-
-        if not isinstance(generator, DeviceGenerator):
+        if not isinstance(generator, _random.DeviceGenerator):
             raise RuntimeError("register_generator_state: expected a generator of a CUDA device")
         if self._capturing is not None:
             raise RuntimeError("register_generator_state: the capture has begun")
@@ -191,14 +192,10 @@ class graph:
         self._context = _stream_context(stream)
 
     def __enter__(self) -> None:
-        import gc
-
-        from tensorrt_lite.cuda import memory, synchronize
-
         # what garbage still holds on the device must not be freed into the recording
-        synchronize()
+        _synchronize()
         gc.collect()
-        memory.empty_cache()
+        _memory.empty_cache()
         self.capture_stream.wait_stream(current_stream())
         self._context.__enter__()
         self.cuda_graph.capture_begin(self.pool, self.mode)

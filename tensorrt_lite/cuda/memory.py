@@ -9,6 +9,13 @@ from tensorrt_lite._C.cuda import caching as _caching
 from tensorrt_lite._C.cuda import driver as _driver
 from tensorrt_lite._C.cuda import memory as _memory
 from tensorrt_lite.cuda import _backend, _index, is_initialized
+from tensorrt_lite.cuda import device as _guard
+from tensorrt_lite.cuda import device_count as _device_count
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_cuda_settings = _LazyModule("tensorrt_lite.cuda._settings")
+_nvml = _LazyModule("tensorrt_lite.cuda.nvml")
+_streams = _LazyModule("tensorrt_lite.cuda.streams")
 
 
 class OutOfMemoryError(RuntimeError):
@@ -112,9 +119,7 @@ def reset_accumulated_memory_stats(device: Any = None) -> None:
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:
     """(free, total) bytes of the device, as the driver counts them."""
-    from tensorrt_lite.cuda import device as guard
-
-    with guard(_index(device)):
+    with _guard(_index(device)):
         _backend()._enter_current()
         return _driver.memory_info()
 
@@ -170,9 +175,7 @@ def _record_memory_history(enabled: str | None = "all", context: str | None = "a
 
 def _snapshot(device: Any = None) -> dict[str, Any]:
     """Segments, and the history of each device, in the form that PyTorch's memory viewer reads."""
-    from tensorrt_lite.cuda import device_count
-
-    traces: list[list[Any]] = [[] for _ in range(device_count())]
+    traces: list[list[Any]] = [[] for _ in range(_device_count())]
     for index, entry in _history or ():
         traces[index].append(entry)
     return {"segments": memory_snapshot(), "device_traces": traces, "external_annotations": []}
@@ -208,9 +211,7 @@ def get_allocator_backend() -> str:
 
 def _set_allocator_settings(settings: str) -> None:
     """Settings as in PYTORCH_ALLOC_CONF, from now on. RuntimeError names what is unknown."""
-    import tensorrt_lite.cuda._settings as _settings
-
-    _settings.configure(settings)
+    _cuda_settings.configure(settings)
 
 
 class CUDAPluggableAllocator:
@@ -291,10 +292,8 @@ class use_mem_pool:
 
 def list_gpu_processes(device: Any = None) -> str:
     """The processes that use a GPU and their memory, as NVML tells; a text that says so where its Python package is missing."""
-    import tensorrt_lite.cuda.nvml as nvml
-
     try:
-        processes = nvml.processes(device)
+        processes = _nvml.processes(device)
     except ModuleNotFoundError:
         return "pynvml module not found, please install nvidia-ml-py"
     except RuntimeError as error:
@@ -305,10 +304,8 @@ def list_gpu_processes(device: Any = None) -> str:
 
 def caching_allocator_alloc(size: int, device: Any = None, stream: Any = None) -> int:
     """The address of memory from the allocator, for other libraries; to be given back with caching_allocator_delete."""
-    from tensorrt_lite.cuda import streams
-
     index = _index(device)
-    handle = streams.current_stream(index) if stream is None else stream
+    handle = _streams.current_stream(index) if stream is None else stream
     return _memory.raw_allocate(index, size, handle if isinstance(handle, int) else handle.cuda_stream)
 
 

@@ -23,8 +23,10 @@ from typing import Any
 from tensorrt_lite import _root as trt
 from tensorrt_lite._C.core.hints import LazyModule
 from tensorrt_lite.cuda import _backend, current_device
+from tensorrt_lite._C.cuda.driver import Module as _Module
 
 _cuda = LazyModule("tensorrt_lite.cuda")
+_compiler = LazyModule("tensorrt_lite.cuda._compiler")
 
 __all__ = ["CompiledSource", "Kernel", "compile_source"]
 
@@ -85,13 +87,10 @@ class CompiledSource:
 
     def _module(self, device: int) -> Any:
         if device not in self._modules:
-            from tensorrt_lite._C.cuda.driver import Module
-            from tensorrt_lite.cuda._compiler import compile_unit
-
-            image = compile_unit(self._source, device, tuple(self._include))
+            image = _compiler.compile_unit(self._source, device, tuple(self._include))
             with _cuda.device(device):
                 _backend()._enter_current()
-                self._modules[device] = Module(image)
+                self._modules[device] = _Module(image)
         return self._modules[device]
 
 

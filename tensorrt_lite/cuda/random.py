@@ -9,6 +9,8 @@ from tensorrt_lite import _ops
 from tensorrt_lite._C.core.device import device as _device
 from tensorrt_lite._C.core.dtype import _dtype_by_name
 from tensorrt_lite.random import Generator, _state_bytes
+from tensorrt_lite import cuda as _cuda
+from tensorrt_lite._root import tensor as _tensor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -116,10 +118,8 @@ class DeviceGenerator(Generator):
 
     def _replay(self, state: Tensor, drawn: int) -> None:
         """Give a graph the next `drawn` words."""
-        from tensorrt_lite import tensor
-
         seed = self._seed - (1 << 64) if self._seed >> 63 else self._seed
-        state.copy_(tensor([seed, self._offset], dtype=state.dtype), non_blocking=True)
+        state.copy_(_tensor([seed, self._offset], dtype=state.dtype), non_blocking=True)
         self._offset += drawn
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -127,9 +127,7 @@ class DeviceGenerator(Generator):
 
 
 def _current() -> int:
-    from tensorrt_lite import cuda
-
-    return int(cuda.current_device())
+    return int(_cuda.current_device())
 
 
 _recording = 0  # generators whose draws a graph records
@@ -174,9 +172,7 @@ def _index(device: Any) -> int:
 
 def manual_seed(seed: int) -> None:
     """Seed the current device's generator; without a device nothing happens, so that programs may seed before they look for one."""
-    from tensorrt_lite import cuda
-
-    if cuda.is_available():
+    if _cuda.is_available():
         default_generator_of(_current()).manual_seed(seed)
 
 
@@ -215,9 +211,7 @@ def set_rng_state(new_state: Tensor, device: Any = "cuda") -> None:
 
 def get_rng_state_all() -> list[Tensor]:
     """The states of all devices."""
-    from tensorrt_lite import cuda
-
-    return [get_rng_state(i) for i in range(cuda.device_count())]
+    return [get_rng_state(i) for i in range(_cuda.device_count())]
 
 
 def set_rng_state_all(new_states: Iterable[Tensor]) -> None:
@@ -228,7 +222,5 @@ def set_rng_state_all(new_states: Iterable[Tensor]) -> None:
 
 def __getattr__(name: str) -> Any:
     if name == "default_generators":
-        from tensorrt_lite import cuda
-
-        return tuple(default_generator_of(i) for i in range(cuda.device_count()))
+        return tuple(default_generator_of(i) for i in range(_cuda.device_count()))
     raise AttributeError(f"module 'tensorrt_lite.cuda.random' has no attribute '{name}'")

@@ -9,6 +9,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from tensorrt_lite.cuda import _backend, _driver, device_count, memory, synchronize
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_cuda_toolchain = _LazyModule("tensorrt_lite.cuda._toolchain")
 
 
 class cudaStatus:
@@ -108,10 +111,8 @@ class nvtx:
     @staticmethod
     def _open() -> Any:
         """NVTX: a library of its own up to CUDA 12, then the interoperation library of NVTX 3, which has the same functions."""
-        import tensorrt_lite.cuda._toolchain as _toolchain
-
         names = ("libnvToolsExt.so.1", "libnvtx3interop.so.1")
-        folders = [folder for place in _toolchain.places() for part in ("lib64", "lib", "nvidia/*/lib") for folder in sorted(place.glob(part))]
+        folders = [folder for place in _cuda_toolchain.places() for part in ("lib64", "lib", "nvidia/*/lib") for folder in sorted(place.glob(part))]
         for path in [*(str(folder / name) for folder in folders for name in names if (folder / name).exists()), *names]:
             try:
                 return ctypes.CDLL(path)

@@ -7,6 +7,9 @@ from typing import Any
 from tensorrt_lite import _root as tensorrt_lite
 from tensorrt_lite._C.cuda import driver as _driver
 from tensorrt_lite.cuda import _backend, _index
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_reductions = _LazyModule("tensorrt_lite.multiprocessing.reductions")
 
 _POOL_SIZE = 32
 # Streams are made once and handed out in turns, as in PyTorch: a Stream object that dies gives nothing back.
@@ -186,9 +189,7 @@ class Event:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For other processes, as from_ipc_handle takes it. RuntimeError for an event made without ``interprocess=True``."""
-        from tensorrt_lite.multiprocessing.reductions import reduce_event
-
-        return reduce_event(self)
+        return _reductions.reduce_event(self)
 
     def __del__(self) -> None:
         if self._event:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
+
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_listing = _LazyModule("tensorrt_lite._names.listing")
+_missing = _LazyModule("tensorrt_lite._names.missing")
 
 __all__ = [
     "is_available", "is_gloo_available", "is_initialized", "is_mpi_available", "is_nccl_available", "is_torchelastic_launched", "is_ucc_available", "is_xccl_available",
@@ -24,18 +30,12 @@ is_gloo_available = is_mpi_available = is_nccl_available = is_ucc_available = is
 
 def is_torchelastic_launched() -> bool:
     """Whether this process was started by PyTorch's `torchrun`, which sets TORCHELASTIC_RUN_ID."""
-    import os
-
     return "TORCHELASTIC_RUN_ID" in os.environ
 
 
 def __getattr__(name: str) -> Any:
-    from tensorrt_lite._names.missing import error
-
-    raise error("distributed", name)
+    raise _missing.error("distributed", name)
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names.listing import public
-
-    return public(globals())
+    return _listing.public(globals())

@@ -83,6 +83,10 @@ from tensorrt_lite.distributions.uniform import Uniform
 from tensorrt_lite.distributions.von_mises import VonMises
 from tensorrt_lite.distributions.weibull import Weibull
 from tensorrt_lite.distributions.wishart import Wishart
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_listing = _LazyModule("tensorrt_lite._names.listing")
+_missing = _LazyModule("tensorrt_lite._names.missing")
 
 __all__ = [
     "AbsTransform", "AffineTransform", "Bernoulli", "Beta", "Binomial", "CatTransform", "Categorical", "Cauchy", "Chi2", "ComposeTransform",
@@ -98,15 +102,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    from tensorrt_lite._names.missing import error
-
-    raise error("distributions", name)
+    raise _missing.error("distributions", name)
 
 
 globals()["__getattr__"] = _LookUp(__getattr__)
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names.listing import public
-
-    return public(globals())
+    return _listing.public(globals())

@@ -11,6 +11,9 @@ from __future__ import annotations
 
 from tensorrt_lite import _ops, _public
 from tensorrt_lite._C.ops.linalg import LinAlgError
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_listing = _LazyModule("tensorrt_lite._names.listing")
 
 _NAMES = (
     "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "householder_product", "inv", "inv_ex",
@@ -25,6 +28,4 @@ __all__ = ["LinAlgError", "matmul", "matrix_power", *_NAMES]
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names.listing import public
-
-    return public(globals())
+    return _listing.public(globals())

@@ -8,6 +8,12 @@ from typing import Any
 
 from tensorrt_lite import _root as trt
 from tensorrt_lite._subclasses.composite_tensor import _SYMBOLS, CompositeTensor, dense_part, name_of, writes_in_place
+from tensorrt_lite._declared import declarations as _declarations
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_masked_functions = _LazyModule("tensorrt_lite.masked._functions")
+_masked_sparse = _LazyModule("tensorrt_lite.masked._sparse")
+_parts = _LazyModule("tensorrt_lite._sparse.parts")
 
 _DTYPES = {"float16", "float32", "float64", "bool", "int8", "int16", "int32", "int64"}
 LAYOUTS = (trt.strided, trt.sparse_coo, trt.sparse_csr)
@@ -15,9 +21,7 @@ LAYOUTS = (trt.strided, trt.sparse_coo, trt.sparse_csr)
 
 def sparse_layouts() -> Any:
     """The functions of sparse layouts; strided masks never import them, nor the package of sparse tensors."""
-    import tensorrt_lite.masked._sparse as _sparse
-
-    return _sparse
+    return _masked_sparse
 
 
 def is_masked_tensor(obj: Any, /) -> bool:
@@ -243,8 +247,6 @@ def _pointwise(func: Any, args: Any, kwargs: Any) -> Any:
 
 def _on_values(func: Any, first: MaskedTensor, args: Any, kwargs: Any) -> Any:
     """A pointwise operator of sparse data: on the values, in place on them where the operator is."""
-    from tensorrt_lite._sparse.parts import parts, values_of
-
     pattern = first._masked_data
     name = name_of(func)
     in_place = writes_in_place(name)
@@ -253,7 +255,7 @@ def _on_values(func: Any, first: MaskedTensor, args: Any, kwargs: Any) -> Any:
 
     def given(x: Any) -> Any:
         if isinstance(x, MaskedTensor):
-            return parts(x._masked_data).values if in_place else values_of(x._masked_data)
+            return _parts.parts(x._masked_data).values if in_place else _parts.values_of(x._masked_data)
         return sparse_layouts().operand(x, pattern)
 
     values = func(*(given(a) for a in args), **{k: given(v) for k, v in kwargs.items()})
@@ -274,8 +276,6 @@ def _on_both(func: Any, args: Any, kwargs: Any) -> Any:
 
 
 def _reduction(func: Any, args: Any, kwargs: Any) -> Any:
-    import tensorrt_lite.masked._functions as _functions
-
     name = name_of(func)
     names = ("input", "p", "dim", "keepdim", "dtype") if name == "norm" else ("input", "dim", "keepdim")
     given = dict(zip(names, args, strict=False)) | kwargs
@@ -293,28 +293,25 @@ def _reduction(func: Any, args: Any, kwargs: Any) -> Any:
     if input._masked_data.layout != trt.strided:
         if dim is not None or keepdim:
             raise NotImplementedError(f"{name}(): reductions of sparse masked tensors over dimensions are not implemented: use masked.{name}() (docs/gaps.md)")
-        from tensorrt_lite._sparse.parts import parts, values_of
 
-        counted = parts(mask).values
-        input = MaskedTensor._over(values_of(input._masked_data), counted)
+        counted = _parts.parts(mask).values
+        input = MaskedTensor._over(_parts.values_of(input._masked_data), counted)
         mask = counted
     if name in ("all", "any"):
         filled = input.to_tensor(name == "all")
         data = getattr(filled, name)() if dim is None else getattr(filled, name)(dim, keepdim)
     else:
-        function = getattr(_functions, name)
+        function = getattr(_masked_functions, name)
         data = function(input._masked_data, **({} if dim is None else {"dim": dim}), keepdim=keepdim, mask=mask, **given)
-    return MaskedTensor._over(data, mask.any(_functions._canonical_dim(dim, mask.ndim), keepdim))
+    return MaskedTensor._over(data, mask.any(_masked_functions._canonical_dim(dim, mask.ndim), keepdim))
 
 
 def _softmax(func: Any, args: Any, kwargs: Any) -> Any:
     """Along dim over the elements that count; 0 where none does."""
-    import tensorrt_lite.masked._functions as _functions
-
     given = dict(zip(("input", "dim"), args, strict=False)) | kwargs
     input = given["input"]
     name = name_of(func)
-    filled = _functions._filled(input, None, name, _functions._lowest)
+    filled = _masked_functions._filled(input, None, name, _masked_functions._lowest)
     data = getattr(filled, name)(given["dim"], dtype=given.get("dtype"))
     return MaskedTensor._over(data.masked_fill(~input._masked_mask, 0), input._masked_mask)
 
@@ -380,8 +377,6 @@ def _unsupported(func: Any, args: Any, kwargs: Any) -> Any:
 @cache
 def pointwise_names() -> frozenset[str]:
     """The names of all pointwise operators, their aliases, forms in place and symbols."""
-    import tensorrt_lite._declared.declarations as _declarations
-
     names: set[str] = set()
     for name in _declarations.names():
         row = _declarations.of(name)

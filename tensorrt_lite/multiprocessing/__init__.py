@@ -22,6 +22,10 @@ from tensorrt_lite.multiprocessing.spawn import (
     spawn,
     start_processes,
 )
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_missing = _LazyModule("tensorrt_lite._names.missing")
+_spawn = _LazyModule("tensorrt_lite.multiprocessing.spawn")
 
 __all__ = [
     *multiprocessing.__all__,  # type: ignore[attr-defined]
@@ -56,22 +60,16 @@ def set_sharing_strategy(new_strategy: str) -> None:
 
 def _set_thread_name(name: str) -> None:
     """Name the calling thread for the system's tools; 15 bytes are kept."""
-    from tensorrt_lite.multiprocessing.spawn import _prctl
-
-    _prctl(15, name.encode()[:15])
+    _spawn._prctl(15, name.encode()[:15])
 
 
 def _get_thread_name() -> str:
     import ctypes
 
-    from tensorrt_lite.multiprocessing.spawn import _prctl
-
     name = ctypes.create_string_buffer(16)
-    _prctl(16, name)
+    _spawn._prctl(16, name)
     return name.value.decode(errors="replace")
 
 
 def __getattr__(name: str) -> object:
-    from tensorrt_lite._names.missing import error
-
-    raise error("multiprocessing", name)
+    raise _missing.error("multiprocessing", name)

@@ -19,8 +19,10 @@ from typing import Any
 from tensorrt_lite import _root as trt
 from tensorrt_lite._C.core.hints import LazyModule
 from tensorrt_lite.cuda import streams
+from tensorrt_lite.cuda import _driver
 
 _cuda = LazyModule("tensorrt_lite.cuda")
+_caching = LazyModule("tensorrt_lite._C.cuda.caching")
 
 _COUNTERS = 1024
 
@@ -45,15 +47,11 @@ class _Mapping:
     """Another process's allocation, open in this one while a tensor lies in it."""
 
     def __init__(self, device: int, handle: bytes) -> None:
-        from tensorrt_lite.cuda import _driver as driver
-
-        self.device, self.address = device, driver.open_memory(device, handle)
+        self.device, self.address = device, _driver.open_memory(device, handle)
 
     def __del__(self) -> None:
-        from tensorrt_lite.cuda import _driver as driver
-
         if hasattr(self, "address"):
-            driver.close_memory(self.device, self.address)
+            _driver.close_memory(self.device, self.address)
 
 
 class _Received:
@@ -90,9 +88,7 @@ def _keep(storage: Any, event: Any) -> tuple[str, int]:
     collect()
     if not any(counters.free for counters in _files):
         if not _files:
-            from tensorrt_lite._C.cuda import caching
-
-            caching._set_collector(collect)
+            _caching._set_collector(collect)
             atexit.register(_at_exit)
         _files.append(_Counters())
     counters = next(c for c in _files if c.free)
@@ -122,8 +118,6 @@ def _counters_of(path: str) -> Any:
 
 def reduce_cuda_tensor(tensor: Any) -> tuple[Any, ...]:
     """What is sent for a tensor. RuntimeError for memory that cannot be shared."""
-    from tensorrt_lite.cuda import _driver as driver
-
     storage, device = tensor.untyped_storage(), tensor.get_device()
     layout = (tensor.dtype, device, tuple(tensor.shape), tensor.stride(), tensor.storage_offset(), tensor.requires_grad)
     if storage.nbytes() == 0:
@@ -131,7 +125,7 @@ def reduce_cuda_tensor(tensor: Any) -> tuple[Any, ...]:
     obstacle = _cuda._backend()._share_obstacle(storage)
     if obstacle:
         raise RuntimeError(obstacle)
-    handle, offset = driver.share_memory(device, storage.data_ptr())
+    handle, offset = _driver.share_memory(device, storage.data_ptr())
     event = streams.Event(interprocess=True)
     event.record(streams.current_stream(device))
     path, place = _keep(storage, event)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing.pool
 from typing import Any
 
@@ -12,8 +13,6 @@ __all__ = ["Pool", "clean_worker"]
 
 def clean_worker(*args: Any, **kwargs: Any) -> None:
     """What a process of the pool runs; tensors in cycles are let go of at its end."""
-    import gc
-
     multiprocessing.pool.worker(*args, **kwargs)  # type: ignore[attr-defined]
     gc.collect()
 

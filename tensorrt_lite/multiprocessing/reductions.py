@@ -21,6 +21,7 @@ from tensorrt_lite._legacy.typed_storage import TypedStorage
 from tensorrt_lite.tensor import Parameter, _restored, _state_of
 
 _cuda = LazyModule("tensorrt_lite.cuda")
+_multiprocessing_cuda = LazyModule("tensorrt_lite.multiprocessing._cuda")
 
 __all__ = [
     "StorageWeakRef", "fd_id", "init_reductions", "rebuild_event", "rebuild_meta_tensor", "rebuild_storage_empty", "rebuild_storage_fd",
@@ -126,9 +127,7 @@ def reduce_tensor(tensor: Any) -> tuple[Any, ...]:
             "just want to transfer the data, call detach() on the tensor before serializing (e.g., putting it on the queue).")  # fmt: skip
     tensor._warn_of_hooks()
     if tensor.is_cuda:
-        from tensorrt_lite.multiprocessing._cuda import reduce_cuda_tensor
-
-        function, arguments = reduce_cuda_tensor(tensor)
+        function, arguments = _multiprocessing_cuda.reduce_cuda_tensor(tensor)
         return _rebuild_as, (type(tensor), function, arguments, _state_of(tensor))
     if tensor.is_meta:
         return rebuild_meta_tensor, (type(tensor), tuple(tensor.shape), tensor.stride(), tensor.dtype, tensor.requires_grad)
@@ -194,9 +193,7 @@ def rebuild_event(device: Any, handle: bytes) -> Any:
 
 def __getattr__(name: str) -> Any:
     if name in ("rebuild_cuda_tensor", "reduce_cuda_tensor", "rebuild_empty"):
-        import tensorrt_lite.multiprocessing._cuda as _cuda
-
-        return getattr(_cuda, name)
+        return getattr(_multiprocessing_cuda, name)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 

@@ -5,14 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from tensorrt_lite import _root as trt
-from tensorrt_lite._C.core.hints import LazyModule
 from tensorrt_lite._subclasses.composite_tensor import name_of
+from tensorrt_lite.nn import functional as F
 from tensorrt_lite.nested._elementwise import mismatch, pointwise, same_ragged
 from tensorrt_lite.nested._tensor import NestedTensor, from_rows, from_sequences, operator
-
-_nn = LazyModule("tensorrt_lite.nn")
-
-F = _nn.functional
 
 
 @operator("linear")

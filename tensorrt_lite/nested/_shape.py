@@ -11,6 +11,7 @@ from tensorrt_lite._size import Size
 from tensorrt_lite.nested._elementwise import mismatch, same_ragged
 from tensorrt_lite.nested._structure import NestedInt, structure_of
 from tensorrt_lite.nested._tensor import NestedTensor, from_rows, from_sequences, operator
+from tensorrt_lite.nested._elementwise import aligned as _aligned
 
 _nn = LazyModule("tensorrt_lite.nn")
 
@@ -346,9 +347,7 @@ def _cat(func: Any, tensors: Any, dim: int = 0, *, axis: int | None = None) -> N
 
 def _expand_to(func: Any, dense: Any, nt: NestedTensor) -> NestedTensor:
     """A dense tensor as one of the raggedness of `nt`, repeated along it."""
-    from tensorrt_lite.nested._elementwise import aligned
-
-    values = aligned(func, dense, nt)
+    values = _aligned(func, dense, nt)
     sizes = list(values.shape)
     sizes[nt._ragged_idx - 1 - nt._values.dim()] = nt._values.shape[nt._ragged_idx - 1]
     return nt._with_part(values.expand(sizes))

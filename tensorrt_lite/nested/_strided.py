@@ -11,16 +11,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorrt_lite import _root as trt
-from tensorrt_lite._C.core.hints import LazyModule
 from tensorrt_lite._subclasses.composite_tensor import _SYMBOLS, CompositeTensor, name_of, registering, writes_in_place
 import tensorrt_lite.nested._elementwise as _elementwise
+from tensorrt_lite.nn import functional as F
 from tensorrt_lite.nested._shape import wrapped
 from tensorrt_lite.nested._structure import structure_of
 from tensorrt_lite.nested._tensor import NestedTensor
 
-_nn = LazyModule("tensorrt_lite.nn")
-
-F = _nn.functional
 Sizes = list[tuple[int, ...]]
 
 

@@ -9,6 +9,10 @@ from . import attention, functional, init, modules, utils
 from .modules import *  # noqa: F403
 from .modules import __all__ as _module_names
 from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_listing = _LazyModule("tensorrt_lite._names.listing")
+_missing = _LazyModule("tensorrt_lite._names.missing")
 
 if TYPE_CHECKING:
     from . import grad, parallel
@@ -32,15 +36,12 @@ def __getattr__(name: str) -> object:
         return import_module(f"{__package__}.grad")
     if name in modules._LAZY:
         return getattr(modules, name)
-    from tensorrt_lite._names.missing import error
 
-    raise error("nn", name)
+    raise _missing.error("nn", name)
 
 
 globals()["__getattr__"] = _LookUp(__getattr__)
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names.listing import public
-
-    return public(globals())
+    return _listing.public(globals())

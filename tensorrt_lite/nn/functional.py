@@ -15,8 +15,11 @@ tensor([[1.]])
 
 from __future__ import annotations
 
+from importlib import import_module as _import_module
+
 from typing import TYPE_CHECKING, Any
 
+from tensorrt_lite import _root
 from tensorrt_lite._C.core.hints import LookUp as _LookUp
 from tensorrt_lite import _public
 
@@ -126,6 +129,12 @@ from ._functional.vision import (
     upsample_bilinear,
     upsample_nearest,
 )
+from tensorrt_lite import _ops
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_listing = _LazyModule("tensorrt_lite._names.listing")
+_missing = _LazyModule("tensorrt_lite._names.missing")
+_overrides = _LazyModule("tensorrt_lite.overrides")
 
 if TYPE_CHECKING:
     from tensorrt_lite._nn_operators import (
@@ -310,16 +319,15 @@ _SHARED = {
     "conv_transpose2d", "conv_transpose3d", "cosine_similarity", "hardshrink", "native_channel_shuffle", "pairwise_distance", "pdist", "pixel_shuffle",
     "pixel_unshuffle", "prelu", "relu_", "rrelu_", "selu_", "threshold_",
 }  # fmt: skip
+_LAZY_IN_ROOT = {"cosine_similarity", "pairwise_distance"}  # which the root module has from here
 # These ask by what they call.
 _UNASKED = {"sigmoid", "tanh", "upsample", "upsample_bilinear", "upsample_nearest"}
 
 
 def _publish() -> None:
-    import tensorrt_lite as trt
-
     for name in _SHARED & globals().keys():
-        module = "tensorrt_lite" if name in vars(trt) or name in trt._LAZY_NAMES else __name__
-        shared = vars(trt).get(name) or _public.function(globals()[name], name, module)
+        module = "tensorrt_lite" if hasattr(_root, name) or name in _LAZY_IN_ROOT else __name__
+        shared = getattr(_root, name, None) or _public.function(globals()[name], name, module)
         globals()[name] = shared
     _public.publish(globals(), set(__all__) - _UNASKED)
 
@@ -329,23 +337,14 @@ _publish()
 
 def __getattr__(name: str) -> Any:
     if name in ("handle_torch_function", "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic"):
-        from tensorrt_lite import overrides
-
-        return getattr(overrides, name)
+        return getattr(_overrides, name)
     if name == "grad":
-        from tensorrt_lite.nn import grad
-
-        return grad
+        return _import_module("tensorrt_lite.nn.grad")
     if name not in __all__:
-        from tensorrt_lite._names.missing import error
-
-        raise error("nn.functional", name)
-    from tensorrt_lite import _ops
+        raise _missing.error("nn.functional", name)
 
     if name in _SHARED and name in _ops.FUNCTIONS:
-        import tensorrt_lite as trt
-
-        value = getattr(trt, name)
+        value = getattr(_root, name)
     else:
         value = _public.function(getattr(_ops, _RENAMED.get(name, name)), name, __name__)
     globals()[name] = value
@@ -356,6 +355,4 @@ globals()["__getattr__"] = _LookUp(__getattr__)
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names.listing import public
-
-    return public(globals())
+    return _listing.public(globals())

@@ -6,12 +6,16 @@ Every function draws from the generator exactly as PyTorch does, so that a seede
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 from tensorrt_lite import _root as trt
 from tensorrt_lite import linalg
 from tensorrt_lite.autograd.grad_mode import no_grad
 from tensorrt_lite import _public
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_listing = _LazyModule("tensorrt_lite._names.listing")
 
 _LINEAR = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
 
@@ -110,8 +114,6 @@ def trunc_normal_(
         return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
 
     if mean < a - 2 * std or mean > b + 2 * std:
-        import warnings
-
         warnings.warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. "
             "The distribution of values may be incorrect.",
@@ -308,7 +310,6 @@ def xavier_normal_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any
 def _warn_if_empty(tensor: Any) -> bool:
     if 0 not in tensor.shape:
         return False
-    import warnings
 
     warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
     return True
@@ -429,8 +430,6 @@ def _deprecated(function: Any) -> Any:
     old, new = function.__name__[:-1], function.__name__
 
     def deprecated_init(*args: Any, **kwargs: Any) -> Any:
-        import warnings
-
         warnings.warn(f"`nn.init.{old}` is now deprecated in favor of `nn.init.{new}`.", FutureWarning, stacklevel=2)
         return function(*args, **kwargs)
 
@@ -455,6 +454,4 @@ sparse = _deprecated(sparse_)
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names.listing import public
-
-    return public(globals())
+    return _listing.public(globals())

@@ -14,6 +14,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module as _import_module
 from typing import TYPE_CHECKING, Any
 
 from tensorrt_lite._C.core.hints import LookUp as _LookUp
@@ -21,6 +22,10 @@ from . import optimizer
 from .adam import Adam, AdamW
 from .optimizer import Optimizer
 from .sgd import SGD
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_listing = _LazyModule("tensorrt_lite._names.listing")
+_missing = _LazyModule("tensorrt_lite._names.missing")
 
 if TYPE_CHECKING:
     from . import lr_scheduler, swa_utils
@@ -78,23 +83,18 @@ _MODULE_OF = {
 
 
 def __getattr__(name: str) -> Any:
-    from importlib import import_module
-
     if name in ("lr_scheduler", "swa_utils"):
-        return import_module(f"{__package__}.{name}")
+        return _import_module(f"{__package__}.{name}")
     if name in _MODULE_OF:
-        value = getattr(import_module(f"{__package__}.{_MODULE_OF[name]}"), name)
+        value = getattr(_import_module(f"{__package__}.{_MODULE_OF[name]}"), name)
         globals()[name] = value
         return value
-    from tensorrt_lite._names.missing import error
 
-    raise error("optim", name)
+    raise _missing.error("optim", name)
 
 
 globals()["__getattr__"] = _LookUp(__getattr__)
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names.listing import public
-
-    return public(globals())
+    return _listing.public(globals())

@@ -8,6 +8,9 @@ from tensorrt_lite import _root as trt
 from tensorrt_lite import _ops
 
 from .optimizer import FusedOptimizer, _check_betas, _check_lr, _check_non_negative, _new_step, _to_float
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_optim = _LazyModule("tensorrt_lite._C.cuda.optim")
 
 if TYPE_CHECKING:
     from tensorrt_lite import Tensor
@@ -128,9 +131,7 @@ class Adam(FusedOptimizer):
         found_inf = self.found_inf
         on_device = steps[0].is_cuda
         if on_device:
-            from tensorrt_lite._C.cuda.optim import count_steps
-
-            count_steps(steps, found_inf)
+            _optim.count_steps(steps, found_inf)
         else:
             trt._foreach_add_(steps, 1)
         fused = _ops._fused_adamw_ if group["decoupled_weight_decay"] else _ops._fused_adam_

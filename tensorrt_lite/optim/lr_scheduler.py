@@ -20,6 +20,9 @@ from ._cyclic_schedules import CyclicLR, OneCycleLR
 from ._scheduler_base import _LRScheduler  # noqa: F401 (older programs name the base so)
 from ._scheduler_base import _EPOCH_WARNING, LRScheduler, _check_optimizer, _set_group_value
 from .optimizer import Optimizer
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_listing = _LazyModule("tensorrt_lite._names.listing")
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -756,6 +759,4 @@ class ReduceLROnPlateau(LRScheduler):
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names.listing import public
-
-    return public(globals())
+    return _listing.public(globals())

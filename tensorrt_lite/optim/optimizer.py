@@ -18,11 +18,13 @@ from operator import is_
 from typing import TYPE_CHECKING, Any
 
 from tensorrt_lite import _root as trt
-from tensorrt_lite.autograd.grad_mode import enable_grad
-from tensorrt_lite.autograd.grad_mode import no_grad
 from tensorrt_lite._C.autograd.hooks import RemovableHandle
 from tensorrt_lite._C.core import profiler as _profiler
 from tensorrt_lite._C.core.hints import hinted
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_grad_mode = _LazyModule("tensorrt_lite.autograd.grad_mode")
+_optim_differentiable = _LazyModule("tensorrt_lite.optim._differentiable")
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -499,9 +501,7 @@ def _check_flags(group: dict[str, Any]) -> None:
 
 def _step_recorded(optimizer: Optimizer) -> None:
     """A step with `differentiable=True`."""
-    import tensorrt_lite.optim._differentiable as _differentiable
-
-    _differentiable.step(optimizer)
+    _optim_differentiable.step(optimizer)
 
 
 class _Bucket:
@@ -578,13 +578,13 @@ class FusedOptimizer(Optimizer):
         """Update the parameters from their gradients; closure: recomputes and returns the loss, which is returned."""
         loss = None
         if closure is not None:
-            with enable_grad():
+            with _grad_mode.enable_grad():
                 loss = closure()
         if self.defaults.get("differentiable"):
             _step_recorded(self)
             return loss
         _check_capture(self)
-        with no_grad():
+        with _grad_mode.no_grad():
             for group in self.param_groups:
                 params = group["params"]
                 grads = [grad for p in params if (grad := p.grad) is not None]
@@ -683,13 +683,13 @@ class PerTensorOptimizer(Optimizer):
         """Update the parameters from their gradients; closure: recomputes and returns the loss, which is returned."""
         loss = None
         if closure is not None:
-            with enable_grad():
+            with _grad_mode.enable_grad():
                 loss = closure()
         if self.defaults.get("differentiable"):
             _step_recorded(self)
             return loss
         _check_capture(self)
-        with no_grad():
+        with _grad_mode.no_grad():
             for group in self.param_groups:
                 _check_flags(group)
                 lr = group["lr"] if group.get("capturable") else _to_float(group["lr"])

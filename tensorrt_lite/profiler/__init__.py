@@ -9,7 +9,13 @@
 
 from __future__ import annotations
 
+from importlib import import_module as _import_module
 from typing import TYPE_CHECKING, Any
+
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_listing = _LazyModule("tensorrt_lite._names.listing")
+_missing = _LazyModule("tensorrt_lite._names.missing")
 
 if TYPE_CHECKING:
     from tensorrt_lite.autograd.profiler import record_function
@@ -34,21 +40,15 @@ def kineto_available() -> bool:
 
 
 def __getattr__(name: str) -> Any:
-    from importlib import import_module
-
     if name in _HOMES:
-        value = getattr(import_module(f"tensorrt_lite.{_HOMES[name]}"), name)
+        value = getattr(_import_module(f"tensorrt_lite.{_HOMES[name]}"), name)
     elif name in _MODULES:
-        value = import_module(f"tensorrt_lite.profiler.{name}")
+        value = _import_module(f"tensorrt_lite.profiler.{name}")
     else:
-        from tensorrt_lite._names.missing import error
-
-        raise error("profiler", name)
+        raise _missing.error("profiler", name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names.listing import public
-
-    return public(globals(), [*_HOMES, *_MODULES])
+    return _listing.public(globals(), [*_HOMES, *_MODULES])

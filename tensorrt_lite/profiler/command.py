@@ -7,6 +7,13 @@ import sys
 from typing import Any
 
 from tensorrt_lite._commands.run_program import run_program
+from tensorrt_lite.profiler import profile as _profile
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_alias = _LazyModule("tensorrt_lite.compat.alias")
+_compat = _LazyModule("tensorrt_lite.compat")
+_flame = _LazyModule("tensorrt_lite.profiler._flame")
+_profiler_util = _LazyModule("tensorrt_lite.autograd.profiler_util")
 
 _EPILOG = """\
 examples:
@@ -49,14 +56,12 @@ class _AbsentTorch:
 
     @staticmethod
     def find_spec(fullname: str, path: Any = None, target: Any = None) -> Any:
-        from tensorrt_lite.compat import alias
-
         # programs that only ask whether there is a PyTorch (`importlib.util.find_spec`) hear that there is none
-        if fullname != "torch" or alias.is_installed() or not alias._importing():
+        if fullname != "torch" or _alias.is_installed() or not _alias._importing():
             return None
         print("tensorrt-lite profile: PyTorch is not installed; tensorrt_lite answers to `import torch`, as with --as-torch", file=sys.stderr)
-        alias.install()
-        return alias._current.find_spec(fullname) if alias._current is not None else None
+        _alias.install()
+        return _alias._current.find_spec(fullname) if _alias._current is not None else None
 
 
 def main(arguments: list[str]) -> int:
@@ -71,18 +76,14 @@ def main(arguments: list[str]) -> int:
         parser.print_usage(sys.stderr)
         return 2
     if options.as_torch:
-        from tensorrt_lite.compat import install
-
-        install()
+        _compat.install()
     elif _AbsentTorch not in sys.meta_path:
         sys.meta_path.append(_AbsentTorch)  # a class with the method is a finder
-    from tensorrt_lite.autograd.profiler_util import FunctionEventAvg
-    from tensorrt_lite.profiler import profile
 
-    if not hasattr(FunctionEventAvg(), options.sort_by.replace("cuda", "device")):
+    if not hasattr(_profiler_util.FunctionEventAvg(), options.sort_by.replace("cuda", "device")):
         print(f"tensorrt-lite profile: rows have no {options.sort_by!r}; try self_cpu_time_total, cpu_time_total, count, cpu_memory_usage", file=sys.stderr)
         return 2
-    recorded = profile(record_shapes=options.shapes or options.flops, with_flops=options.flops, profile_memory=bool(options.memory), with_stack=options.stacks)
+    recorded = _profile(record_shapes=options.shapes or options.flops, with_flops=options.flops, profile_memory=bool(options.memory), with_stack=options.stacks)
     status = 0
     recorded.start()
     try:
@@ -99,16 +100,13 @@ def main(arguments: list[str]) -> int:
 
 def _report(recorded: Any, options: argparse.Namespace) -> None:
     averages = recorded.key_averages(group_by_input_shape=options.shapes)
-    from tensorrt_lite.profiler._flame import is_call
 
-    functions = {event.key for event in recorded.events() if is_call(event)}
+    functions = {event.key for event in recorded.events() if _flame.is_call(event)}
     averages[:] = [average for average in averages if average.key not in functions]  # those are for the trace and the flame graph
     if averages:
         print(averages.table(sort_by=options.sort_by, row_limit=options.rows))
     else:
-        from tensorrt_lite.compat import is_installed
-
-        others = "torch" in sys.modules and not is_installed()
+        others = "torch" in sys.modules and not _compat.is_installed()
         print(("no operator" if functions else "nothing") + " was recorded" + (": the program imported PyTorch itself; --as-torch puts tensorrt_lite in its place" if others else ""))
         if not functions:
             return

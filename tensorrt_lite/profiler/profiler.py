@@ -14,6 +14,10 @@ from tensorrt_lite.autograd import profiler as _autograd_profiler
 from tensorrt_lite.profiler._types import ProfilerAction, ProfilerActivity, _ExperimentalConfig
 
 _cuda = LazyModule("tensorrt_lite.cuda")
+_flame = LazyModule("tensorrt_lite.profiler._flame")
+_listing = LazyModule("tensorrt_lite._names.listing")
+_memory = LazyModule("tensorrt_lite.profiler._memory")
+_missing = LazyModule("tensorrt_lite._names.missing")
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -166,20 +170,16 @@ class _KinetoProfile:
 
     def export_flame_graph(self, path: str) -> None:
         """Write a flame graph as one SVG file, with Python's frames where `with_stack` recorded them."""
-        from tensorrt_lite.profiler._flame import write_flame_graph
-
-        write_flame_graph(path, self._need("exporting a flame graph").function_events)
+        _flame.write_flame_graph(path, self._need("exporting a flame graph").function_events)
 
     def export_memory_timeline(self, path: str, device: str | None = None) -> None:
         """Write the memory in use over time: an .html page that draws it, .json or .json.gz with times and bytes, .raw.json.gz with every change.
         ValueError where memory was not recorded."""
-        from tensorrt_lite.profiler._memory import write_memory_timeline
-
         if not self.profile_memory:
             raise ValueError("profile_memory=True required for memory profiling.")
         if device not in (None, "cpu"):
             raise NotImplementedError(f"export_memory_timeline(): the memory of '{device}' is not recorded, see cuda.memory._snapshot (docs/gaps.md)")
-        write_memory_timeline(path, self._need("exporting the memory timeline")._ensure_function_events())
+        _memory.write_memory_timeline(path, self._need("exporting the memory timeline")._ensure_function_events())
 
     def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity]) -> None:
         """Pause recording, or go on with it, between start and stop."""
@@ -320,14 +320,10 @@ class profile(_KinetoProfile):
 
 
 def __getattr__(name: str) -> Any:
-    from tensorrt_lite._names.missing import error
-
-    raise error("profiler", name)
+    raise _missing.error("profiler", name)
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names.listing import public
-
-    return public(globals())
+    return _listing.public(globals())
 
 

@@ -5,11 +5,16 @@ docs/sparse.md says which operators take which layouts.
 
 from __future__ import annotations
 
+from functools import wraps as _wraps
 from typing import Any
 
 from tensorrt_lite import _root as trt
 import tensorrt_lite._sparse as _sparse
 from tensorrt_lite.tensor import Tensor as Tensor
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_missing = _LazyModule("tensorrt_lite._names.missing")
+_typed_tensors = _LazyModule("tensorrt_lite._legacy.typed_tensors")
 
 __all__ = [
     "addmm", "as_sparse_gradcheck", "check_sparse_tensor_invariants", "from_scipy", "log_softmax", "mm", "sampled_addmm", "softmax", "spdiags", "spsolve", "sum",
@@ -18,20 +23,14 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    from tensorrt_lite._legacy.typed_tensors import SPARSE_NAMES, typed_class
-
-    if name not in SPARSE_NAMES:
-        from tensorrt_lite._names.missing import error
-
-        raise error("sparse", name)
-    globals()[name] = typed_class(name, sparse=True)
+    if name not in _typed_tensors.SPARSE_NAMES:
+        raise _missing.error("sparse", name)
+    globals()[name] = _typed_tensors.typed_class(name, sparse=True)
     return globals()[name]
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._legacy.typed_tensors import SPARSE_NAMES
-
-    return sorted({*globals(), *SPARSE_NAMES})
+    return sorted({*globals(), *_typed_tensors.SPARSE_NAMES})
 
 
 @_sparse.batches.mapped
@@ -244,9 +243,7 @@ class check_sparse_tensor_invariants:  # noqa: N801 (PyTorch's name)
         self.saved_state = None
 
     def __call__(self, function: Any) -> Any:
-        from functools import wraps
-
-        @wraps(function)
+        @_wraps(function)
         def checked(*args: Any, **kwargs: Any) -> Any:
             with type(self)(self.state):
                 return function(*args, **kwargs)
@@ -269,9 +266,7 @@ def as_sparse_gradcheck(gradcheck: Any) -> Any:
         >>> check(lambda x: trt.sparse.sum(x), x)
         True
     """
-    from functools import wraps
-
-    @wraps(gradcheck)
+    @_wraps(gradcheck)
     def checked(function: Any, inputs: Any, **options: Any) -> Any:
         if options.pop("masked", True) is not True:
             raise NotImplementedError("as_sparse_gradcheck(masked=False) is not implemented (docs/gaps.md): gradients are those of stored entries")

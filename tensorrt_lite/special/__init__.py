@@ -12,6 +12,9 @@ tensor([0.5000, 0.8808])
 from __future__ import annotations
 
 from tensorrt_lite import _ops, _public
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_listing = _LazyModule("tensorrt_lite._names.listing")
 
 _NAMES = (
     "airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "chebyshev_polynomial_t", "chebyshev_polynomial_u", "chebyshev_polynomial_v",
@@ -32,6 +35,4 @@ __all__ = sorted([*_NAMES, *_ALIASES])
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names.listing import public
-
-    return public(globals())
+    return _listing.public(globals())

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from importlib import import_module as _import_module
 from typing import Any
 
 from tensorrt_lite._C.core.hints import LookUp as _LookUp
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_listing = _LazyModule("tensorrt_lite._names.listing")
+_missing = _LazyModule("tensorrt_lite._names.missing")
+_package_facts = _LazyModule("tensorrt_lite._functions.package_facts")
 
 __all__ = [
     "ThroughputBenchmark", "backcompat", "backend_registration", "benchmark", "checkpoint", "cmake_prefix_path", "collect_env", "cpp_backtrace", "cpp_extension",
@@ -26,25 +32,18 @@ def set_module(obj: Any, mod: str) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    from importlib import import_module
-
     if name in _FROM:
-        return getattr(import_module(f"tensorrt_lite.{_FROM[name]}"), name)
+        return getattr(_import_module(f"tensorrt_lite.{_FROM[name]}"), name)
     if name == "cmake_prefix_path":
-        from tensorrt_lite._functions.package_facts import get_file_path
-
-        return get_file_path("torch", "share", "cmake")
+        return _package_facts.get_file_path("torch", "share", "cmake")
     if name in __all__ or name in ("_pytree", "_python_dispatch"):
-        return import_module(f"{__package__}.{name}")
-    from tensorrt_lite._names.missing import error
+        return _import_module(f"{__package__}.{name}")
 
-    raise error("utils", name)
+    raise _missing.error("utils", name)
 
 
 globals()["__getattr__"] = _LookUp(__getattr__)
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names.listing import public
-
-    return public(globals())
+    return _listing.public(globals())

@@ -6,12 +6,11 @@ import enum
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+from tensorrt_lite import library as _library
 from tensorrt_lite import _root as trt
-from tensorrt_lite._C.core.hints import LazyModule
 from tensorrt_lite.utils._python_dispatch import TorchDispatchMode
 from tensorrt_lite.utils._pytree import tree_map
 
-_library = LazyModule("tensorrt_lite.library")
 
 if TYPE_CHECKING:
     from collections.abc import Callable

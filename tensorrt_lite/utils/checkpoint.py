@@ -7,6 +7,7 @@ backward pass has the function run again, until all are there. So hooks, `autogr
 
 from __future__ import annotations
 
+import sys
 import warnings
 import weakref
 from collections import OrderedDict
@@ -24,9 +25,14 @@ from tensorrt_lite.amp.autocast_mode import autocasts
 from tensorrt_lite.autograd.function import Function
 from tensorrt_lite.autograd.graph import saved_tensors_hooks
 from tensorrt_lite.random import default_generator, fork_rng
+from tensorrt_lite._names.missing import error as _error
+from tensorrt_lite._names.listing import public as _public
 
 _cuda = LazyModule("tensorrt_lite.cuda")
 _nn = LazyModule("tensorrt_lite.nn")
+_python_dispatch = LazyModule("tensorrt_lite.utils._python_dispatch")
+_random = LazyModule("tensorrt_lite.cuda.random")
+_utils_selective_checkpoint = LazyModule("tensorrt_lite.utils._selective_checkpoint")
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -83,12 +89,9 @@ _SELECTIVE = ("CheckpointPolicy", "SAC_IGNORED_OPS", "SelectiveCheckpointContext
 
 def __getattr__(name: str) -> object:
     if name in _SELECTIVE:
-        import tensorrt_lite.utils._selective_checkpoint as _selective_checkpoint
+        return getattr(_utils_selective_checkpoint, name)
 
-        return getattr(_selective_checkpoint, name)
-    from tensorrt_lite._names.missing import error
-
-    raise error("utils.checkpoint", name)
+    raise _error("utils.checkpoint", name)
 
 
 # ---- random numbers, structures of tensors
@@ -98,21 +101,17 @@ class _RandomState:
     """The default streams at one moment, of the CPU and of the devices in use."""
 
     def __init__(self) -> None:
-        from tensorrt_lite.cuda.random import default_generator_of
-
         self._cpu = default_generator.get_state_bytes()
         count = _cuda.device_count() if _cuda.is_initialized() else 0
-        self._devices = {i: default_generator_of(i).get_state_bytes() for i in range(count)}
+        self._devices = {i: _random.default_generator_of(i).get_state_bytes() for i in range(count)}
 
     @contextmanager
     def restored(self) -> Iterator[None]:
         """Inside, the streams continue from that moment; afterwards from where they stood before."""
-        from tensorrt_lite.cuda.random import default_generator_of
-
         with fork_rng():
             default_generator.set_state_bytes(self._cpu)
             for i, state in self._devices.items():
-                default_generator_of(i).set_state_bytes(state)
+                _random.default_generator_of(i).set_state_bytes(state)
             yield
 
 
@@ -289,11 +288,9 @@ class _Log:
     """For debug=True: the operators of the forward pass and of the recomputation, with where they were called."""
 
     def __init__(self) -> None:
-        from tensorrt_lite.utils._python_dispatch import TorchDispatchMode
-
         self.runs: list[list[str]] = []
 
-        class Recorder(TorchDispatchMode):
+        class Recorder(_python_dispatch.TorchDispatchMode):
             def __init__(recorder, calls: list[str]) -> None:
                 super().__init__()
                 recorder.calls = calls
@@ -357,8 +354,6 @@ def _fill(value: Any, tensors: Sequence[Tensor]) -> Any:
 
 def _asks_for_inputs() -> bool:
     """Whether the backward pass that runs now is of `autograd.grad` or of `backward(inputs=...)`."""
-    import sys
-
     frame = sys._getframe(1)
     while frame is not None:
         if frame.f_code is autograd.grad.__code__:
@@ -528,6 +523,4 @@ def checkpoint_sequential(
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names.listing import public
-
-    return public(globals())
+    return _public(globals())

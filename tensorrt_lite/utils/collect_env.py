@@ -14,6 +14,8 @@ import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
+from tensorrt_lite import _C
+
 __all__ = ["SystemEnv", "get_env_info", "get_pip_packages", "get_pretty_env_info", "main", "pretty_str", "run"]
 
 _PACKAGES = ("torch", "tensorrt", "numpy", "scipy", "triton", "mypy", "onnx", "optree", "einops", "safetensors", "transformers", "accelerate", "timm")
@@ -79,7 +81,6 @@ def get_pip_packages(run_lambda: Callable[[str], tuple[int, str, str]] = run, pa
 def get_env_info() -> SystemEnv:
     """The facts, found anew."""
     import tensorrt_lite as trt
-    from tensorrt_lite import _C
 
     pip, packages = get_pip_packages()
     available = trt.cuda.is_available()

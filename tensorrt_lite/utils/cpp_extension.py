@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING, Any
 from tensorrt_lite._C.core.hints import LazyModule
 
 _library = LazyModule("tensorrt_lite.library")
+_listing = LazyModule("tensorrt_lite._names.listing")
+_missing = LazyModule("tensorrt_lite._names.missing")
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -416,12 +418,9 @@ def __getattr__(name: str) -> Any:
     if name == "BuildExtension":  # setuptools is imported where a setup.py asks
         found = globals()["BuildExtension"] = _make_build_extension()
         return found
-    from tensorrt_lite._names.missing import error
 
-    raise error("utils.cpp_extension", name)
+    raise _missing.error("utils.cpp_extension", name)
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names.listing import public
-
-    return public(globals(), ["BuildExtension"])
+    return _listing.public(globals(), ["BuildExtension"])

@@ -10,6 +10,7 @@ from tensorrt_lite.autograd.graph import register_multi_grad_hook
 from tensorrt_lite.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from tensorrt_lite.tensor import Tensor
 from tensorrt_lite.utils._pytree import tree_flatten
+from tensorrt_lite.autograd import Variable as _Variable
 
 __all__ = ["ModuleTracker"]
 
@@ -45,9 +46,7 @@ class ModuleTracker:
 
     def _enter(self, name: str, backward: bool = False) -> None:
         if backward and not self._will_clear:
-            from tensorrt_lite.autograd import Variable
-
-            Variable._execution_engine.queue_callback(self._clear)
+            _Variable._execution_engine.queue_callback(self._clear)
             self._will_clear = True
         self.parents.add(name)
 

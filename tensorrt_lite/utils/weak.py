@@ -6,6 +6,8 @@ import weakref
 from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any
 
+from tensorrt_lite.tensor import Tensor as _Tensor
+
 __all__ = ["TensorWeakRef", "WeakIdKeyDictionary", "WeakIdRef", "WeakTensorKeyDictionary"]
 
 
@@ -125,9 +127,7 @@ class TensorWeakRef:
     """A weak reference to a tensor: the tensor while it lives, then None."""
 
     def __init__(self, tensor: Any) -> None:
-        from tensorrt_lite.tensor import Tensor
-
-        if not isinstance(tensor, Tensor):
+        if not isinstance(tensor, _Tensor):
             raise AssertionError(f"expected torch.Tensor, got {type(tensor)}")
         self.ref = weakref.ref(tensor)
 

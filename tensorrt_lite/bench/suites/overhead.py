@@ -5,6 +5,7 @@ The cost of the measuring loop and of the wrapping callable is subtracted, so a 
 
 from __future__ import annotations
 
+from types import SimpleNamespace as _SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from .. import models
@@ -120,9 +121,7 @@ def _float32(builder: Builder) -> Builder:
     """The same statement on NumPy, whose `ones` is float64 unless told otherwise."""
 
     def build(np: Any, threads: int) -> Work:
-        from types import SimpleNamespace
-
-        names = SimpleNamespace(ones=lambda *shape: np.ones(shape, np.float32), add=np.add)
+        names = _SimpleNamespace(ones=lambda *shape: np.ones(shape, np.float32), add=np.add)
         return builder(names, threads)
 
     return build

@@ -6,26 +6,26 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_fake_tensor = _LazyModule("tensorrt_lite._subclasses.fake_tensor")
+_python_dispatch = _LazyModule("tensorrt_lite.utils._python_dispatch")
+_pytree = _LazyModule("tensorrt_lite.utils._pytree")
+
 __all__ = ["CompileContext", "TracingContext", "active_fake_mode", "compile_context", "detect_fake_mode", "tracing"]
 
 
 def detect_fake_mode(inputs: Any = None) -> Any:
     """The mode of the fake tensors among the inputs, a nest of lists, tuples and dicts; else the active one, or None."""
-    from tensorrt_lite._subclasses.fake_tensor import FakeTensor
-    from tensorrt_lite.utils._pytree import tree_leaves
-
-    for value in tree_leaves(inputs):
-        if isinstance(value, FakeTensor):
+    for value in _pytree.tree_leaves(inputs):
+        if isinstance(value, _fake_tensor.FakeTensor):
             return value.fake_mode
     return active_fake_mode()
 
 
 def active_fake_mode() -> Any:
     """The innermost FakeTensorMode in force, or None."""
-    from tensorrt_lite._subclasses.fake_tensor import FakeTensorMode
-    from tensorrt_lite.utils._python_dispatch import _get_current_dispatch_mode_stack
-
-    return next((mode for mode in reversed(_get_current_dispatch_mode_stack()) if isinstance(mode, FakeTensorMode)), None)
+    return next((mode for mode in reversed(_python_dispatch._get_current_dispatch_mode_stack()) if isinstance(mode, _fake_tensor.FakeTensorMode)), None)
 
 
 class TracingContext:

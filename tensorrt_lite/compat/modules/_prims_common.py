@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import tensorrt_lite as torch
@@ -21,6 +22,5 @@ def alert_not_deterministic(caller: str) -> None:
     text = f"{caller} does not have a deterministic implementation, but you set 'torch.use_deterministic_algorithms(True)'."
     if not torch.is_deterministic_algorithms_warn_only_enabled():
         raise RuntimeError(text)
-    import warnings
 
     warnings.warn(text, stacklevel=2)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from tensorrt_lite import cuda as _cuda
+
 __all__ = ["amp_definitely_not_available"]
 
 
 def amp_definitely_not_available() -> bool:
     """True where there is no GPU."""
-    from tensorrt_lite import cuda
-
-    return not cuda.is_available()
+    return not _cuda.is_available()

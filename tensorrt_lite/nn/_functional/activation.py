@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from tensorrt_lite import _root as trt
@@ -139,8 +140,6 @@ def sigmoid(input: Any) -> Tensor:
 
 
 def _implicit_dim(name: str, ndim: int, stacklevel: int) -> int:
-    import warnings
-
     warnings.warn(
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
         stacklevel=stacklevel,
@@ -172,8 +171,6 @@ def log_softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype:
 def gumbel_softmax(logits: Any, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
     """A sample of the Gumbel-softmax distribution (Jang et al. 2017); `hard`: one-hot with the soft gradient."""
     if eps != 1e-10:
-        import warnings
-
         warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
     noise = -trt.empty_like(logits, memory_format=trt.contiguous_format).exponential_().log()
     soft = ((logits + noise) / tau).softmax(dim)

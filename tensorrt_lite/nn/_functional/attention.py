@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 from tensorrt_lite import _root as trt
@@ -47,8 +48,6 @@ def _float_mask(mask: Any, name: str, other: Any, other_name: str, dtype: Any, c
     if mask.dtype != trt.bool and not is_float:
         raise AssertionError(f"only bool and floating types of {name} are supported")
     if check_other and other is not None and mask.dtype != other.dtype:
-        import warnings
-
         warnings.warn(
             f"Support for mismatched {name} and {other_name} is deprecated. Use same type for both instead.",
             stacklevel=3,

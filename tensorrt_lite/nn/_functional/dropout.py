@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from tensorrt_lite import _root as trt
@@ -91,8 +92,6 @@ def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
     if ndim not in (3, 4):
         _warn_dropout_ndim("dropout2d", ndim, "3D or 4D", "2 spatial dimensions")
     if ndim == 3:
-        import warnings
-
         warnings.warn(
             "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is desired "
             "- input is interpreted as shape (N, C, L), where C is the channel dim. This behavior will change in a "
@@ -117,8 +116,6 @@ def dropout3d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
 
 
 def _warn_dropout_ndim(name: str, ndim: int, expected: str, spatial: str) -> None:
-    import warnings
-
     warnings.warn(
         f"{name}: Received a {ndim}-D input to {name}, which is deprecated and will result in an error in a future "
         f"release. To retain the behavior and silence this warning, please use dropout instead. Note that {name} "

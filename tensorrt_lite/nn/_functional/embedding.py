@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from tensorrt_lite import _root as trt
@@ -52,8 +53,6 @@ def embedding_bag(
 ) -> Any:
     """Sum, mean or maximum of bags of embeddings: input (B, N), or (N) with the bags' starts in offsets (B)."""
     if weight.dtype == trt.int64 and input.is_floating_point():
-        import warnings
-
         warnings.warn(
             "Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, ...)` is "
             "deprecated, and should now be `embedding_bag(input, weight, ...)`.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from tensorrt_lite import _root as trt
@@ -197,7 +198,6 @@ def linear_cross_entropy(
             options = LinearCrossEntropyOptions(*[getattr(options, name) for name in LinearCrossEntropyOptions._fields()])
         if not further and reduction in ("mean", "sum", "none") and label_smoothing == 0 and target.dtype is trt.int64:
             return _chunked(input, linear_weight, target, linear_bias, weight, reduction, ignore_index, options)
-        import warnings
 
         warnings.warn(
             "linear_cross_entropy: ``options`` ignored; chunked path needs reduction in {'mean','sum','none'}, label_smoothing == 0, "

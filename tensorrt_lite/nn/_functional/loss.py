@@ -6,6 +6,7 @@ Every function takes the deprecated flags size_average and reduce, which overrid
 from __future__ import annotations
 
 import math
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from tensorrt_lite import _root as trt
@@ -16,6 +17,7 @@ from tensorrt_lite._C.core.hints import hinted
 from tensorrt_lite._C.ops.support import check_number_argument, type_name
 
 from .reduction import ENUM, legacy_string, reduced
+from tensorrt_lite.nn._functional.distance import pairwise_distance as _pairwise_distance
 
 if TYPE_CHECKING:
     from tensorrt_lite import Tensor
@@ -56,8 +58,6 @@ def nll_loss(
 def _same_size(input: Any, target: Any) -> tuple[Any, Any]:
     """input and target broadcast against each other, with PyTorch's warning when their sizes differ."""
     if target.shape != input.shape:
-        import warnings
-
         warnings.warn(
             f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will "
             "likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
@@ -188,8 +188,6 @@ def kl_div(
     if size_average is not None or reduce is not None:
         reduction = legacy_string(size_average, reduce)
     elif reduction == "mean":
-        import warnings
-
         warnings.warn(
             "reduction: 'mean' divides the total loss by both the batch size and the support size."
             "'batchmean' divides only by the batch size, and aligns with the KL div math definition."
@@ -438,8 +436,6 @@ def triplet_margin_with_distance_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """triplet_margin_loss with any distance function of two tensors."""
-    from .distance import pairwise_distance
-
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
     if margin <= 0:
@@ -449,7 +445,7 @@ def triplet_margin_with_distance_loss(
             f"The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
             f"anchor {anchor.ndim}D, positive {positive.ndim}D, and negative {negative.ndim}D inputs"
         )
-    distance = pairwise_distance if distance_function is None else distance_function
+    distance = _pairwise_distance if distance_function is None else distance_function
     near = distance(anchor, positive)
     far = distance(anchor, negative)
     if swap:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 
@@ -16,8 +17,6 @@ ENUM = _ReductionTable(none=0, mean=1, elementwise_mean=1, sum=2)
 
 def legacy_string(size_average: bool | None, reduce: bool | None) -> str:
     """The reduction that size_average and reduce stood for, with a warning."""
-    import warnings
-
     size_average = True if size_average is None else size_average
     reduce = True if reduce is None else reduce
     reduction = ("mean" if size_average else "sum") if reduce else "none"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from tensorrt_lite import _root as trt
@@ -176,8 +177,6 @@ def upsample_bilinear(input: Any, size: Any = None, scale_factor: Any = None) ->
 
 
 def _warn_upsample(name: str, suffix: str) -> None:
-    import warnings
-
     warnings.warn(f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.{suffix}", stacklevel=3)
 
 
@@ -198,8 +197,6 @@ def grid_sample(input: Any, grid: Any, mode: str = "bilinear", padding_mode: str
 
 
 def _warn_align_corners(name: str) -> None:
-    import warnings
-
     warnings.warn(
         f"Default {name} behavior has changed to align_corners=False since 1.3.0. Please specify align_corners=True if "
         f"the old behavior is desired. See the documentation of {name} for details.",
@@ -272,8 +269,6 @@ def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Ten
         _warn_align_corners("affine_grid")
         align_corners = False
     if align_corners and min(size[2:]) == 1:
-        import warnings
-
         warnings.warn(
             "Since version 1.3.0, affine_grid behavior has changed for unit-size grids when align_corners=True. "
             "This is not an intended use case of affine_grid. See the documentation of affine_grid for details.",

@@ -124,6 +124,9 @@ from .transformer import (
     TransformerEncoderLayer,
 )
 from .upsampling import Upsample, UpsamplingBilinear2d, UpsamplingNearest2d
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_lazy = _LazyModule("tensorrt_lite.nn.modules.lazy")
 
 __all__ = [
     "AdaptiveAvgPool1d",
@@ -289,9 +292,7 @@ _LAZY = {f"Lazy{layer}{n}d" for layer in ("BatchNorm", "Conv", "ConvTranspose", 
 
 def __getattr__(name: str) -> object:
     if name in _LAZY:
-        from . import lazy
-
-        return getattr(lazy, name)
+        return getattr(_lazy, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

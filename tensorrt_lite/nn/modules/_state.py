@@ -6,6 +6,8 @@ The format is PyTorch's: an ordered mapping from dotted names to tensors, with t
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping as _MappingType
 from collections import OrderedDict, namedtuple
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
@@ -68,8 +70,6 @@ class StateDictMixin:
     def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
         """An OrderedDict of all parameters and persistent buffers, detached unless keep_vars, sharing their storage."""
         if args:
-            import warnings
-
             warnings.warn(
                 "Positional args are being deprecated, use kwargs instead. Refer to "
                 "https://pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module.state_dict for details.",
@@ -137,9 +137,7 @@ class StateDictMixin:
         Returns (missing_keys, unexpected_keys). Raises RuntimeError that lists every shape mismatch and, with
         `strict`, every missing and unexpected key; TypeError when `state_dict` is not a mapping.
         """
-        from collections.abc import Mapping as MappingType
-
-        if not isinstance(state_dict, MappingType):
+        if not isinstance(state_dict, _MappingType):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
         missing_keys: list[str] = []
         unexpected_keys: list[str] = []
@@ -243,8 +241,6 @@ class StateDictMixin:
             )
             return
         if param.is_meta and not value.is_meta and not assign:
-            import warnings
-
             warnings.warn(
                 f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current "
                 f"model, which is a no-op. (Did you mean to pass `assign=True` to assign items in the state "

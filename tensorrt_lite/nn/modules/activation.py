@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from tensorrt_lite import _root as trt
@@ -216,8 +217,6 @@ class Hardtanh(TensorModule):
         super().__init__()
         for old, value, new in (("min_value", min_value, "min_val"), ("max_value", max_value, "max_val")):
             if value is not None:
-                import warnings
-
                 warnings.warn(
                     f"keyword argument `{old}` is deprecated and rename to `{new}`", FutureWarning, stacklevel=2
                 )

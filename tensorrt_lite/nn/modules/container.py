@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +38,6 @@ class Container(Module):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__()
-        import warnings
 
         warnings.warn(
             "nn.Container is deprecated. All of it's functionality is now implemented in nn.Module. Subclass that "

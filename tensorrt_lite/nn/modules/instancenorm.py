@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from .. import functional as F
@@ -69,7 +70,6 @@ class _InstanceNorm(_NormBase):
                     f"expected input's size at dim={channel_dim} to match num_features ({self.num_features}), but got: "
                     f"{input.size(channel_dim)}."
                 )
-            import warnings
 
             warnings.warn(
                 f"input's size at dim={channel_dim} does not match num_features. You can silence this warning by not "

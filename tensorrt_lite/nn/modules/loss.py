@@ -7,6 +7,8 @@ from typing import Any
 from .. import functional as F
 from .._functional.reduction import legacy_string
 from ._typed import TensorModule
+from tensorrt_lite.nn.modules.linear import Linear as _Linear
+from tensorrt_lite.nn.modules.distance import PairwiseDistance as _PairwiseDistance
 
 
 class _Loss(TensorModule):
@@ -635,9 +637,7 @@ class TripletMarginWithDistanceLoss(_Loss):
                 f"TripletMarginWithDistanceLoss: expected margin to be greater than 0, got {margin} instead"
             )
         if distance_function is None:
-            from .distance import PairwiseDistance
-
-            distance_function = PairwiseDistance()
+            distance_function = _PairwiseDistance()
         self.distance_function = distance_function
         self.margin = margin
         self.swap = swap
@@ -726,8 +726,6 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         label_smoothing: float = 0.0,
         options: Any = None,
     ) -> None:
-        from .linear import Linear
-
         if weight is not None and tuple(weight.shape) != (num_classes,):
             raise RuntimeError(f"expected weight shape to be {(num_classes,)}, got {tuple(weight.shape)}")
         if label_smoothing < 0 or label_smoothing > 1.0:
@@ -740,7 +738,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         rows = num_classes
         for size in out_features:
             rows *= size
-        self.linear = Linear(in_features, rows, bias=bias, device=device, dtype=dtype)
+        self.linear = _Linear(in_features, rows, bias=bias, device=device, dtype=dtype)
         self.options = options
 
     def forward(self, input: Any, target: Any) -> Any:

@@ -9,6 +9,7 @@ tables are created when somebody first asks for them.
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -25,6 +26,8 @@ from ._hooks import RemovableHandle
 from ._state import StateDictMixin, _WrappedHook  # noqa: F401 (files of PyTorch's name it here)
 
 _utils = LazyModule("tensorrt_lite.utils")
+_compiler = LazyModule("tensorrt_lite.compiler")
+_rich_display = LazyModule("tensorrt_lite._interop.rich_display")
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -630,9 +633,7 @@ class Module(StateDictMixin):
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Nothing but a warning, once in a process: there is no compiler, calls run as they did. Arguments as those of `torch.compile`."""
-        from tensorrt_lite.compiler import warn_uncompiled
-
-        warn_uncompiled(2)
+        _compiler.warn_uncompiled(2)
 
     def share_memory(self: T) -> T:
         """Move all parameters and buffers to memory that other processes can be given (`Tensor.share_memory_`)."""
@@ -647,8 +648,6 @@ class Module(StateDictMixin):
                 f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
             )
         if dtype is not None and dtype.is_complex:
-            import warnings
-
             warnings.warn(
                 "Complex modules are a new feature under active development whose design may change, and some modules might not work as expected "
                 "when using complex tensors as parameters or buffers.",
@@ -781,9 +780,7 @@ class Module(StateDictMixin):
         return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"
 
     def _repr_html_(self) -> str:
-        from tensorrt_lite._interop.rich_display import module_html
-
-        return module_html(self)
+        return _rich_display.module_html(self)
 
 
 def _swap_converted(module: Module, name: str, param: Any, data: Any, grad: Any, fn: Callable[[Any], Any]) -> None:

@@ -6,6 +6,7 @@ Gates are stacked in PyTorch's order: LSTM input, forget, cell, output; GRU rese
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 from tensorrt_lite import _root as trt
@@ -85,8 +86,6 @@ class RNNBase(Module):
                 "dropout should be a number in range [0, 1] representing the probability of an element being zeroed"
             )
         if dropout > 0 and num_layers == 1:
-            import warnings
-
             warnings.warn(
                 "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects "
                 f"num_layers greater than 1, but got dropout={dropout} and num_layers={num_layers}",

@@ -21,6 +21,7 @@ from .normalization import LayerNorm
 
 _amp_state = LazyModule("tensorrt_lite.amp._state")
 _nn = LazyModule("tensorrt_lite.nn")
+_strided = LazyModule("tensorrt_lite.nested._strided")
 
 
 def _causal_mask(size: int, device: Any = None, dtype: Any = None) -> Any:
@@ -353,9 +354,7 @@ class TransformerEncoder(TensorModule):
         output, padding = src, src_key_padding_mask
         packed = padding is not None and mask is None and not nested and self._leaves_padding_out(src, padding)
         if packed:
-            from tensorrt_lite.nested._strided import from_mask
-
-            output, padding = from_mask(src, padding.logical_not()), None
+            output, padding = _strided.from_mask(src, padding.logical_not()), None
         for layer in self.layers:
             output = layer(output, src_mask=mask, is_causal=causal, src_key_padding_mask=padding)
         if packed:
@@ -373,9 +372,8 @@ class TransformerEncoder(TensorModule):
             return False
         if type(src) not in (trt.Tensor, _nn.Parameter) or src.device.type == "meta":
             return False
-        from tensorrt_lite.nested._strided import is_left_aligned
 
-        return not self.mask_check or is_left_aligned(padding.logical_not())
+        return not self.mask_check or _strided.is_left_aligned(padding.logical_not())
 
 
 class TransformerDecoder(TensorModule):

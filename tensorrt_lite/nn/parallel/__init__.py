@@ -4,17 +4,17 @@ from . import comm
 from .scatter_gather import gather, scatter, scatter_kwargs
 from .data_parallel import DataParallel, data_parallel
 from .replicate import parallel_apply, replicate
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_listing = _LazyModule("tensorrt_lite._names.listing")
+_missing = _LazyModule("tensorrt_lite._names.missing")
 
 __all__ = ["DataParallel", "comm", "data_parallel", "gather", "parallel_apply", "replicate", "scatter", "scatter_kwargs"]
 
 
 def __getattr__(name: str) -> object:
-    from tensorrt_lite._names.missing import error
-
-    raise error("nn.parallel", name)
+    raise _missing.error("nn.parallel", name)
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names.listing import public
-
-    return public(globals())
+    return _listing.public(globals())

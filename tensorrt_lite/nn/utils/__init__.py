@@ -10,6 +10,10 @@ from . import rnn, stateless
 from .clip_grad import clip_grad_norm, clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
 from .convert_parameters import parameters_to_vector, vector_to_parameters
 from .init import skip_init
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_listing = _LazyModule("tensorrt_lite._names.listing")
+_missing = _LazyModule("tensorrt_lite._names.missing")
 
 if TYPE_CHECKING:
     from . import parametrizations, parametrize, prune
@@ -62,15 +66,12 @@ def __getattr__(name: str) -> object:
         globals().update({n: getattr(module, n) for n, home in _MODULE_OF.items() if home == _MODULE_OF[name]})
         value = globals()[name]
         return value
-    from tensorrt_lite._names.missing import error
 
-    raise error("nn.utils", name)
+    raise _missing.error("nn.utils", name)
 
 
 globals()["__getattr__"] = _LookUp(__getattr__)
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names.listing import public
-
-    return public(globals())
+    return _listing.public(globals())

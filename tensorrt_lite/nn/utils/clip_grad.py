@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from tensorrt_lite import _root as trt
@@ -123,8 +124,6 @@ def clip_grad_norm_(
     if not isinstance(parameters, trt.Tensor):
         parameters = list(parameters)
         if not parameters:
-            import warnings
-
             warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2)
     grads = [param.grad for param in _as_list(parameters) if param.grad is not None]
     total_norm = get_total_norm(grads, norm_type, error_if_nonfinite, foreach)
@@ -158,8 +157,6 @@ def clip_grad_norm(
         >>> x.grad
         tensor([0.6000, 0.8000])
     """
-    import warnings
-
     warnings.warn(
         "nn.utils.clip_grad_norm is now deprecated in favor of nn.utils.clip_grad_norm_.", FutureWarning, stacklevel=2
     )

@@ -6,6 +6,9 @@ from collections import namedtuple
 from typing import Any
 
 from tensorrt_lite import _root as trt
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_listing = _LazyModule("tensorrt_lite._names.listing")
 
 
 def pad_sequence(
@@ -311,6 +314,4 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Any]:
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names.listing import public
-
-    return public(globals())
+    return _listing.public(globals())

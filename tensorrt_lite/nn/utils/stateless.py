@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -27,8 +28,6 @@ def functional_call(
     argument. tie_weights: a tensor that the module has under several names is replaced under all of them; ValueError for
     different replacements. strict: RuntimeError unless all names, and no others, are given.
     """
-    import warnings
-
     warnings.warn(
         "`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and will be removed in a future version of "
         "PyTorch. Please use `torch.func.functional_call` instead which is a drop-in replacement.",

@@ -9,6 +9,9 @@ from .utils.common import Measurement, TaskSpec, ordered_unique, select_unit, se
 from .utils.compare import Colorize, Compare
 from .utils.fuzzer import FuzzedParameter, FuzzedTensor, Fuzzer, ParameterAlias
 from .utils.timer import Language, Timer, timer
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_missing = _LazyModule("tensorrt_lite._names.missing")
 
 __all__ = [
     "Colorize", "Compare", "FuzzedParameter", "FuzzedTensor", "Fuzzer", "Language", "Measurement", "ParameterAlias", "TaskSpec", "Timer", "ordered_unique",
@@ -17,6 +20,4 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    from tensorrt_lite._names.missing import error
-
-    raise error("utils.benchmark", name)
+    raise _missing.error("utils.benchmark", name)

@@ -1,5 +1,6 @@
 """Datasets, samplers, collation, DataLoader and data pipes; seeded loaders draw the same orders as PyTorch's."""
 
+from importlib import import_module as _import_module
 from tensorrt_lite._C.core.hints import LookUp as _LookUp
 from ._utils.collate import default_collate, default_convert
 from .dataloader import DataLoader, get_worker_info
@@ -22,6 +23,10 @@ from .sampler import (
     SubsetRandomSampler,
     WeightedRandomSampler,
 )
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_listing = _LazyModule("tensorrt_lite._names.listing")
+_missing = _LazyModule("tensorrt_lite._names.missing")
 
 __all__ = [
     "argument_validation",
@@ -63,25 +68,20 @@ _MODULES = {"datapipes", "graph", "graph_settings"}
 
 
 def __getattr__(name: str) -> object:
-    from importlib import import_module
-
     if name in _PIPES:
-        import_module("tensorrt_lite.utils.data.datapipes")  # whose pipes are methods
-        value = globals()[name] = getattr(import_module(f"tensorrt_lite.utils.data.datapipes.{_PIPES[name]}"), name)
+        _import_module("tensorrt_lite.utils.data.datapipes")  # whose pipes are methods
+        value = globals()[name] = getattr(_import_module(f"tensorrt_lite.utils.data.datapipes.{_PIPES[name]}"), name)
         return value
     if name == "_DatasetKind":
-        return import_module("tensorrt_lite.utils.data.dataloader")._DatasetKind
+        return _import_module("tensorrt_lite.utils.data.dataloader")._DatasetKind
     if name in _MODULES:
-        return import_module(f"tensorrt_lite.utils.data.{name}")
-    from tensorrt_lite._names.missing import error
+        return _import_module(f"tensorrt_lite.utils.data.{name}")
 
-    raise error("utils.data", name)
+    raise _missing.error("utils.data", name)
 
 
 globals()["__getattr__"] = _LookUp(__getattr__)
 
 
 def __dir__() -> list[str]:
-    from tensorrt_lite._names.listing import public
-
-    return public(globals())
+    return _listing.public(globals())

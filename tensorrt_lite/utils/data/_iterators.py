@@ -20,6 +20,8 @@ from ._utils.worker import CHECK_SECONDS, EndOfStream, Job, Resume
 
 _accelerator = LazyModule("tensorrt_lite.accelerator")
 _cuda = LazyModule("tensorrt_lite.cuda")
+_graph_settings = LazyModule("tensorrt_lite.utils.data.graph_settings")
+_workers = LazyModule("tensorrt_lite.utils.data._utils.workers")
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,10 +68,8 @@ class _BaseDataLoaderIter:
         """Data pipes that shuffle draw from one seed in all workers, drawn anew for each pass."""
         self._shared_seed: int | None = None
         if _is_pipe(self._dataset, "IterDataPipe"):
-            from .graph_settings import apply_random_seed
-
             seed = self._shared_seed = _new_seed(self._generator)
-            self._dataset = apply_random_seed(self._dataset, Generator().manual_seed(seed))
+            self._dataset = _graph_settings.apply_random_seed(self._dataset, Generator().manual_seed(seed))
 
     def _reset(self, loader: DataLoader, first_iter: bool = False) -> None:
         self._sampler_iter = iter(self._index_sampler)
@@ -140,9 +140,7 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
         if self._timeout != 0:
             raise AssertionError("_SingleProcessDataLoaderIter requires timeout == 0: the option is for worker processes")
         if _is_pipe(self._dataset, "IterDataPipe") or _is_pipe(self._dataset, "MapDataPipe"):
-            from .graph_settings import apply_sharding
-
-            apply_sharding(self._dataset, 1, 0)
+            _graph_settings.apply_sharding(self._dataset, 1, 0)
         self._dataset_fetcher = _DatasetKind.create_fetcher(self._dataset_kind, self._dataset, self._auto_collation, self._collate_fn, self._drop_last)
 
     def _next_data(self) -> Any:
@@ -172,20 +170,17 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             raise AssertionError("prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter")
         init_fn = loader.worker_init_fn
         if _is_pipe(self._dataset, "IterDataPipe") or _is_pipe(self._dataset, "MapDataPipe"):
-            from .graph_settings import ShardingInit
-
-            init_fn = ShardingInit(init_fn)
+            init_fn = _graph_settings.ShardingInit(init_fn)
         job = Job(
             self._dataset_kind == _DatasetKind.Iterable, self._dataset, self._auto_collation, self._collate_fn, self._drop_last, self._base_seed, init_fn,
             self._num_workers, self._shared_seed,
         )  # fmt: skip
-        import tensorrt_lite.utils.data._utils.workers as workers
 
-        self._pool = workers.Threads(job) if loader.worker_threads else workers.Processes(loader.multiprocessing_context, job)
+        self._pool = _workers.Threads(job) if loader.worker_threads else _workers.Processes(loader.multiprocessing_context, job)
         self._workers = self._pool.members
         self._owner = os.getpid()
         self._shutdown = False
-        self._pinning = workers.PinningThread(self._pool, _accelerator.current_device_index()) if self._pin_memory else None
+        self._pinning = _workers.PinningThread(self._pool, _accelerator.current_device_index()) if self._pin_memory else None
         self._messages: Any = self._pinning or self._pool
         self._epoch = 0
         self._reset(loader, first_iter=True)

@@ -18,6 +18,10 @@ from ._utils.collate import default_collate, default_convert
 from ._utils.worker import get_worker_info
 from .dataset import Dataset, IterableDataset
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_datapipe = _LazyModule("tensorrt_lite.utils.data.datapipes.datapipe")
+_graph_settings = _LazyModule("tensorrt_lite.utils.data.graph_settings")
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -120,9 +124,7 @@ class DataLoader:
                 if value is not None:
                     raise ValueError(f"DataLoader with IterableDataset: expected unspecified {name} option, but got {name}={value}")
             if pipe and shuffle is not None:
-                from .graph_settings import apply_shuffle_settings
-
-                self.dataset = dataset = apply_shuffle_settings(dataset, shuffle=shuffle)
+                self.dataset = dataset = _graph_settings.apply_shuffle_settings(dataset, shuffle=shuffle)
                 shuffle = False
         if sampler is not None and shuffle:
             raise ValueError("sampler option is mutually exclusive with shuffle")
@@ -248,7 +250,6 @@ def _check_workers(num_workers: int, timeout: float, prefetch_factor: int | None
 
 def __getattr__(name: str) -> Any:
     if name in ("IterDataPipe", "MapDataPipe"):  # PyTorch's module has them, too
-        from .datapipes import datapipe
 
-        return getattr(datapipe, name)
+        return getattr(_datapipe, name)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -7,7 +7,9 @@ from itertools import chain, islice, repeat
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any
 
-import tensorrt_lite as trt
+from tensorrt_lite import _root as trt
+from tensorrt_lite._names import listing as _listing
+from tensorrt_lite.random import Generator as _Generator
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence, Sized
@@ -114,7 +116,7 @@ class RandomSampler(Sampler):
         count, wanted, generator = len(self.data_source), self.num_samples, self.generator
         if generator is None:
             seed = int(trt.empty((), dtype=trt.int64).random_().item())
-            generator = trt.Generator()
+            generator = _Generator()
             generator.manual_seed(seed)
         if self.replacement:
             # PyTorch draws in chunks of 32, which is visible in the numbers that follow.
@@ -258,7 +260,7 @@ class DistributedSampler(Sampler):
         drop_last: bool = False,
     ) -> None:
         if num_replicas is None or rank is None:
-            distributed = getattr(trt, "distributed", None)
+            distributed = getattr(_listing.root(), "distributed", None)
             if distributed is None or not distributed.is_available():
                 raise ValueError("Default process group has not been initialized, please make sure to call init_process_group.")
             num_replicas = distributed.get_world_size() if num_replicas is None else num_replicas
@@ -280,7 +282,7 @@ class DistributedSampler(Sampler):
         length = len(self.dataset)
         if not self.shuffle:
             return (position % length for position in range(self.rank, self.total_size, self.num_replicas))
-        generator = trt.Generator()
+        generator = _Generator()
         generator.manual_seed(self.seed + self.epoch)
         order = trt.randperm(length, generator=generator)
         if self.total_size > length:

@@ -16,6 +16,9 @@ import numpy as np
 
 from tensorrt_lite.utils.tensorboard import summary
 from tensorrt_lite.utils.tensorboard._protobuf import data, double, integer, record
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_graph = _LazyModule("tensorrt_lite.utils.tensorboard._graph")
 
 __all__ = ["FileWriter", "SummaryWriter"]
 
@@ -199,9 +202,7 @@ class SummaryWriter:
 
     def add_graph(self, model: Any, input_to_model: Any = None, verbose: bool = False, use_strict_trace: bool = True) -> None:
         """The operators of one call ``model(*input_to_model)`` under the names of their modules. use_strict_trace has no effect: nothing is traced."""
-        from tensorrt_lite.utils.tensorboard._graph import graph_of
-
-        self._get_file_writer().add_graph(graph_of(model, () if input_to_model is None else input_to_model, verbose))
+        self._get_file_writer().add_graph(_graph.graph_of(model, () if input_to_model is None else input_to_model, verbose))
 
     def add_onnx_graph(self, prototxt: Any) -> None:
         """NotImplementedError."""

@@ -10,6 +10,9 @@ import tensorrt_lite as torch
 from tensorrt_lite._C.core.tensor import TensorBase
 from tensorrt_lite._C.core.overrides import DisableTorchFunction, DisableTorchFunctionSubclass
 from tensorrt_lite.random import Generator
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_device = _LazyModule("tensorrt_lite._C.core.device")
 
 _TensorBase = TensorBase
 _TensorMeta = type(torch.Tensor)
@@ -43,9 +46,7 @@ def _get_accelerator(check: Any = None) -> Any:
 
 def _get_privateuse1_backend_name() -> str:
     """The name under which programs find the custom device."""
-    from tensorrt_lite._C.core import device
-
-    return getattr(device, "_privateuse1_name", lambda: "privateuseone")()
+    return getattr(_device, "_privateuse1_name", lambda: "privateuseone")()
 
 
 def _set_math_sdp_allow_fp16_bf16_reduction(enabled: bool) -> None:

@@ -9,6 +9,8 @@ from tensorrt_lite import _root as trt
 
 from .collate import default_collate
 from .worker import batch_memory
+from tensorrt_lite.utils.data.dataset import Subset as _Subset
+from tensorrt_lite.utils.data.dataset import TensorDataset as _TensorDataset
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,10 +64,8 @@ class _RowsFetcher(_BaseDatasetFetcher):
     """One gather per tensor of a TensorDataset: the same batch as stacking samples, without a view per sample."""
 
     def fetch(self, possibly_batched_index: Any) -> Any:
-        from ..dataset import Subset
-
         dataset, indices = self.dataset, possibly_batched_index
-        if type(dataset) is Subset:
+        if type(dataset) is _Subset:
             indices, dataset = [dataset.indices[index] for index in indices], dataset.dataset
         rows = trt.tensor(list(indices), dtype=trt.int64)
         return [_rows_of(tensor, rows) for tensor in dataset.tensors]
@@ -82,10 +82,8 @@ def _rows_of(tensor: Any, rows: Any) -> Any:
 
 def create_fetcher(iterable: bool, dataset: Any, auto_collation: bool, collate_fn: Callable[[Any], Any], drop_last: bool) -> _BaseDatasetFetcher:
     """The fetcher of a dataset."""
-    from ..dataset import Subset, TensorDataset
-
     kind: type[_BaseDatasetFetcher] = _IterableDatasetFetcher if iterable else _MapDatasetFetcher
-    base = dataset.dataset if type(dataset) is Subset else dataset
-    if auto_collation and type(base) is TensorDataset and collate_fn is default_collate:
+    base = dataset.dataset if type(dataset) is _Subset else dataset
+    if auto_collation and type(base) is _TensorDataset and collate_fn is default_collate:
         kind = _RowsFetcher
     return kind(dataset, auto_collation, collate_fn, drop_last)

@@ -17,6 +17,11 @@ from tensorrt_lite import _root as trt
 from tensorrt_lite.random import Generator
 from tensorrt_lite.random import manual_seed
 from tensorrt_lite.utils._exception_wrapper import ExceptionWrapper
+from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
+
+_fetch = _LazyModule("tensorrt_lite.utils.data._utils.fetch")
+_graph_settings = _LazyModule("tensorrt_lite.utils.data.graph_settings")
+_transport = _LazyModule("tensorrt_lite.utils.data._utils.transport")
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,15 +81,14 @@ def batch_memory(like: Any, shape: tuple[int, ...]) -> Any:
     """In a worker process, an empty tensor for a large batch in memory that the message hands over; None elsewhere, and where it would not pay."""
     if _worker_info is None or type(like) is not trt.Tensor or not like.is_cpu or like.requires_grad:
         return None
-    from .transport import INLINE_BYTES, new_batch_storage
 
     nbytes, stride = like.element_size(), []
     for n in reversed(shape):
         stride.append(nbytes // like.element_size())
         nbytes *= n
-    if nbytes <= INLINE_BYTES:
+    if nbytes <= _transport.INLINE_BYTES:
         return None
-    return trt.empty(0, dtype=like.dtype, device="cpu").set_(new_batch_storage(nbytes), 0, shape, stride[::-1])
+    return trt.empty(0, dtype=like.dtype, device="cpu").set_(_transport.new_batch_storage(nbytes), 0, shape, stride[::-1])
 
 
 # ---- the two ends that a worker may have
@@ -231,21 +235,18 @@ def _seed_pipes(dataset: Any, seed: int | None) -> Any:
     """Data pipes that shuffle draw from one seed in all workers."""
     if seed is None:
         return dataset
-    from ..graph_settings import apply_random_seed
 
-    return apply_random_seed(dataset, Generator().manual_seed(seed))
+    return _graph_settings.apply_random_seed(dataset, Generator().manual_seed(seed))
 
 
 def _serve(job: Job, dataset: Any, worker_id: int, end: ProcessEnd | ThreadEnd, where: str) -> None:
-    from .fetch import create_fetcher
-
     fetcher: Any = None
     failure: Any = None
     ended = False
     try:
         if job.init_fn is not None:
             job.init_fn(worker_id)
-        fetcher = create_fetcher(job.iterable, dataset, job.auto_collation, job.collate_fn, job.drop_last)
+        fetcher = _fetch.create_fetcher(job.iterable, dataset, job.auto_collation, job.collate_fn, job.drop_last)
     except Exception:
         failure = ExceptionWrapper(where=where)
     while True:
@@ -253,7 +254,7 @@ def _serve(job: Job, dataset: Any, worker_id: int, end: ProcessEnd | ThreadEnd, 
         if isinstance(message, Resume):
             dataset, ended = _seed_pipes(dataset, message.seed), False
             try:
-                fetcher = create_fetcher(job.iterable, dataset, job.auto_collation, job.collate_fn, job.drop_last)
+                fetcher = _fetch.create_fetcher(job.iterable, dataset, job.auto_collation, job.collate_fn, job.drop_last)
             except Exception:
                 failure = ExceptionWrapper(where=where)
             continue
