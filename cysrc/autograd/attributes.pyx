@@ -579,6 +579,14 @@ def make_wrapper_subclass(cls, TensorBase like not None, device, require_grad=Fa
     return r
 
 
+def take_geometry(TensorBase self not None, TensorBase other not None):
+    """Have the sizes, strides, offset and storage of `other`, which an operator has changed in place for this one; type, history and class stay."""
+    cdef Storage old = self.storage
+    set_storage(self, other.storage)
+    self.offset = other.offset
+    set_geometry(self, other.ndim, other.sizes, other.strides)
+
+
 def as_subclass(TensorBase self not None, cls):
     """The same tensor as an instance of a subclass; keeps the history.
 

@@ -8,12 +8,12 @@ from tensorrt_lite._C.core.hints import hinted
 from libc.stdint cimport int64_t, uint64_t
 from cpython.object cimport PyObject
 from tensorrt_lite._C.core.tensor cimport (
-    TensorBase, K_AUTOGRAD, K_FORWARD_AD, K_TRANSFORM, alias_of, make_view, version_of, shape_of, shape_text, same_sizes, bump_version, CREATED_IN_FUNCTION, CREATED_DEFAULT)
+    TensorBase, K_AUTOGRAD, K_FORWARD_AD, K_PYTHON, K_STANDS_IN, K_TRANSFORM, adopt_view, make_view, version_of, shape_of, shape_text, same_sizes, bump_version, CREATED_IN_FUNCTION, CREATED_DEFAULT)
 from tensorrt_lite._C.core.device cimport DEV_META
 from tensorrt_lite._C.core.dtype cimport dtype_of, category, CAT_FLOAT
 from tensorrt_lite._C.core.dispatch cimport tls, attach
 from tensorrt_lite._C.autograd.node cimport (
-    ops_namespace, Node, NODE_FUNCTION, SAVED_HOOKED, SAVED_RELEASED, set_history, rebase_history, check_recorded_write, check_version, node_of_output, raise_released, next_sequence, grad_fn_of, take_notes, record_output, output_metadata,
+    ops_namespace, Node, NODE_FUNCTION, SAVED_HOOKED, SAVED_RELEASED, set_history, rebase_history, check_recorded_write, check_version, node_of_output, output_alias, raise_released, next_sequence, grad_fn_of, take_notes, record_output, output_metadata,
     device_at)
 from tensorrt_lite._C.autograd.forward cimport tangent_of, set_tangent, write_tangent
 from tensorrt_lite._C.autograd.saved_tensors cimport PackedTensor, pack_saved, raw_saved, unpack_saved
@@ -109,7 +109,7 @@ cdef class FunctionNode(Node):
             check_version(self, t, (<tuple>entry)[1])
             if (<tuple>entry)[2] >= 0:
                 # an output: history restored only now, since keeping it would make a cycle
-                r = alias_of(t)
+                r = output_alias(t)
                 r.grad_fn_ = node_of_output(self)
                 r.output_nr = (<tuple>entry)[2]
                 r.requires_grad = 1
@@ -212,7 +212,12 @@ cdef inline bint contains(tuple tensors, object t):
 
 cdef TensorBase view_as_self(TensorBase t):
     """What stands for an input that forward returned unchanged: a view, so that the input keeps its own history."""
-    cdef TensorBase r = make_view(t, t.ndim, t.sizes, t.strides, t.offset)
+    cdef TensorBase r
+    if t.keys & K_PYTHON and not t.keys & K_STANDS_IN:
+        r = output_alias(t)                 # the class's own
+        adopt_view(r, t, True)
+    else:
+        r = make_view(t, t.ndim, t.sizes, t.strides, t.offset)
     r.creation_meta = CREATED_IN_FUNCTION
     return r
 
@@ -232,7 +237,7 @@ cdef object finish_output(FunctionNode ctx, object y, int i, tuple inputs, bint 
         elif t.base is not None and not is_input and not t.requires_grad:
             t.creation_meta = CREATED_IN_FUNCTION
         elif t.requires_grad and not (is_input and modified):
-            t = alias_of(t)
+            t = output_alias(t)
         elif is_input and modified and t.requires_grad and record:
             t.grad_fn_ = None
             t.requires_grad = 0
@@ -254,7 +259,7 @@ cdef object finish_output(FunctionNode ctx, object y, int i, tuple inputs, bint 
     else:
         if t.requires_grad:
             # made by recording code inside forward, or a tensor from outside: its own history does not count here
-            t = alias_of(t)
+            t = output_alias(t)
         if t.base is not None:
             t.creation_meta = CREATED_IN_FUNCTION
         set_history(t, ctx, i)
@@ -457,7 +462,7 @@ cdef int save_all(FunctionNode ctx, tuple tensors, tuple args, list outputs, lis
             if outputs[k] is x and isinstance(finished[k], TensorBase) and (<TensorBase>finished[k]).grad_fn_ is ctx:
                 nr = k
         if nr >= 0:
-            t = alias_of(t)
+            t = output_alias(t)
             t.output_nr = nr
         saved.append((pack_saved(t, nr >= 0, False) if ctx.saved_state & SAVED_HOOKED else t, version_of(t), nr))
     ctx.saved = saved

@@ -8,9 +8,9 @@ from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport strlen
-from tensorrt_lite._C.core.device cimport DEV_CPU
+from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_META
 from tensorrt_lite._C.core.dtype cimport Scalar, dtype_of
-from tensorrt_lite._C.core.tensor cimport TensorBase, KEY_CUDA, KEY_META, KEY_CPU, K_BACKENDS, K_PYTHON, data_of, hold_versions
+from tensorrt_lite._C.core.tensor cimport TensorBase, KEY_CUDA, KEY_META, KEY_CPU, K_BACKENDS, K_PYTHON, data_of, empty_tensor, hold_versions
 from tensorrt_lite._C.core.dispatch cimport attach, tls, trt_operator, trt_thread_state, trt_value, boxed_call, CORE, OPS, FRESH, NO_OUT
 from tensorrt_lite._C.core.return_types import classes as result_classes
 from tensorrt_lite._C.core.row_schema cimport schema_of
@@ -56,7 +56,7 @@ cdef object box(trt_operator* op, const trt_value* v, PyObject* out, int mode):
         if not isinstance(result, (tuple, list)):
             raise RuntimeError(f"{op.name.decode()}: a kernel must return {f'a tuple of {op.row.results}' if op.row.results else 'a list of'} tensors, not {type(result).__name__}")
         if not op.row.results:
-            result = list(result)           # that nobody else changes
+            result = tuple(result)          # as the kernels' own
         elif type(result) not in result_classes:
             result = tuple(result)          # whose length is the truth
         if op.row.results and len(result) != op.row.results:
@@ -183,6 +183,16 @@ cdef int unbox_value(trt_operator* op, Py_ssize_t i, object x, trt_value* v, Roo
     return 0
 
 
+cdef object number_with(object first, TensorBase number):
+    """A number as an operator on meta tensors takes it: without memory, as those are."""
+    cdef TensorBase r
+    if not isinstance(first, TensorBase) or (<TensorBase>first).device_type != DEV_META or (<TensorBase>first).keys & K_PYTHON:
+        return number
+    r = empty_tensor(0, NULL, number.dtype, DEV_META)
+    r.wrapped_number = 1
+    return r
+
+
 cdef object call_boxed(trt_operator* op, tuple arguments, object out, int mode):
     """Call an operator, through the dispatcher, with all its arguments in a tuple."""
     cdef trt_value v[MOST_ARGUMENTS]
@@ -197,7 +207,7 @@ cdef object call_boxed(trt_operator* op, tuple arguments, object out, int mode):
     for i in range(n):
         x = arguments[i]
         if op.row.kinds[i] == c't' and is_number(x) or op.row.kinds[i] == c'l' and isinstance(x, tuple):
-            x = list(x) if isinstance(x, tuple) else wrap_number(x)
+            x = list(x) if isinstance(x, tuple) else number_with(arguments[0], wrap_number(x))
             if kept is None:
                 kept = []
             kept.append(x)

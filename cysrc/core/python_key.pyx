@@ -8,7 +8,8 @@ from cpython.list cimport PyList_GET_SIZE
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t, uint64_t
-from tensorrt_lite._C.core.tensor cimport TensorBase, K_PYTHON, K_DECOMPOSE, K_DISPATCHED, K_AUTOGRAD, K_TRANSFORM, K_SPARSE, K_WRAPPED, KEY_PYTHON, KEY_DECOMPOSE, NUM_KEYS, hold_versions, alias_of, same_sizes, shape_text
+from libc.string cimport strcmp
+from tensorrt_lite._C.core.tensor cimport TensorBase, K_PYTHON, K_DECOMPOSE, K_DISPATCHED, K_AUTOGRAD, K_TRANSFORM, K_SPARSE, K_WRAPPED, KEY_PYTHON, KEY_DECOMPOSE, NUM_KEYS, adopt_view, hold_versions, alias_of, same_sizes, shape_text
 from tensorrt_lite._C.core.dtype cimport dtype_of
 from tensorrt_lite._C.core.dispatch cimport attach, tls, trt_operator, trt_thread_state, trt_value, operator_named, OPS, FRESH, OUT, INPLACE, NO_OUT
 from tensorrt_lite._C.core.row_schema cimport Schema, schema_of, REQUIRED
@@ -582,7 +583,10 @@ cdef object run_in_python(trt_operator* op, const trt_value* v, PyObject* out, i
         if result is not None and not isinstance(result, TensorBase) and op.row.returned == c't':
             raise RuntimeError(f"{op.name.decode()}: a kernel must return a Tensor, not {type(result).__name__}")
         return target
-    if mode == OUT or op.row.view:
+    if mode == OUT:
+        return result
+    if op.row.view:
+        note_views(op, arguments[0], result)
         return result
     if isinstance(result, (tuple, list)):
         parts = tuple([apart(x, arguments) for x in result])
@@ -606,6 +610,17 @@ cdef Way way_taken(trt_operator* op, int mode, tuple arguments):
         if way.fits(arguments):
             return way
     return own_way(op, mode)
+
+
+cdef int note_views(trt_operator* op, object source, object result) except -1:
+    """Results of a view that a class made as new tensors become views of its argument, as far as autograd and the counts of writes go."""
+    cdef bint differentiable
+    if isinstance(source, TensorBase):
+        differentiable = not tls().excluded & K_AUTOGRAD and strcmp(op.name, b"detach") != 0
+        for x in result if isinstance(result, (tuple, list)) else (result,):
+            if isinstance(x, TensorBase) and (<TensorBase>x).keys & K_PYTHON:
+                adopt_view(<TensorBase>x, <TensorBase>source, differentiable)
+    return 0
 
 
 cdef object apart(object result, tuple arguments):

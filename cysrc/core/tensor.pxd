@@ -185,6 +185,7 @@ cdef TensorBase empty_like_tensor(TensorBase t, int dtype)
 cdef TensorBase alias_of(TensorBase t)
 cdef TensorBase held(TensorBase t)
 cdef list held_list(list tensors)
+cdef int adopt_view(TensorBase r, TensorBase t, bint differentiable) except -1
 cdef TensorBase make_view(TensorBase t, int ndim, const int64_t* sizes, const int64_t* strides, int64_t offset)
 cdef TensorBase number_tensor(int dtype, const Scalar* value)
 cdef VersionCounter* shared_version(TensorBase t) except NULL

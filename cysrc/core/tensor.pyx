@@ -536,6 +536,26 @@ cdef TensorBase make_view(TensorBase t, int ndim, const int64_t* sizes, const in
     return r
 
 
+cdef int adopt_view(TensorBase r, TensorBase t, bint differentiable) except -1:
+    """What a class with __torch_dispatch__ gave as a view of `t`, made one: it counts writes with `t` and, where `differentiable`, has its base."""
+    cdef VersionCounter* version
+    if r is t or r.base is not None or r.requires_grad:
+        return 0
+    version = shared_version(t)
+    if r.version == NULL:
+        r.version = version
+        trt_hold_version(version)
+    elif r.version != version:
+        return 0                        # a tensor with a life of its own
+    if differentiable:
+        r.base = t if t.base is None else t.base
+        if t.base is not None and t.creation_meta and not r.creation_meta:
+            r.creation_meta = t.creation_meta
+        r.grad_fn_version = read_shared_integer(&version.value)
+        link_view(r)
+    return 0
+
+
 cdef TensorBase held(TensorBase t):
     """`t` as a kernel must see it that releases the GIL or lets Python run before it has read everything: geometry and memory stay
     although somebody resizes `t`, sets it or shrinks its storage. Known to nobody else, detached, for the length of a call. None stays None."""

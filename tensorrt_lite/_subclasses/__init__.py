@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
-from tensorrt_lite._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensor, FakeTensorMode, UnsupportedFakeTensorException
+from tensorrt_lite._subclasses.fake_tensor import (
+    DataDependentOutputException, DynamicOutputShapeException, FakeTensor, FakeTensorMode, UnsupportedFakeTensorException, UnsupportedOperatorException,
+)  # fmt: skip
 
-__all__ = ["DataDependentOutputException", "DynamicOutputShapeException", "FakeTensor", "FakeTensorMode", "UnsupportedFakeTensorException"]
+__all__ = [
+    "DataDependentOutputException", "DynamicOutputShapeException", "FakeTensor", "FakeTensorMode", "UnsupportedFakeTensorException", "UnsupportedOperatorException",
+]  # fmt: skip

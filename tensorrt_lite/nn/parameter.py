@@ -10,6 +10,7 @@ from typing import Any
 
 from tensorrt_lite import _C
 from tensorrt_lite import _root as trt
+from tensorrt_lite._C.autograd import attributes as _attributes
 from tensorrt_lite.tensor import Parameter
 
 __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter"]
@@ -60,8 +61,15 @@ class UninitializedTensorMixin:
         """Become an ordinary parameter or buffer of this shape, with memory that nothing is written to yet."""
         device = self.data.device if device is None else device  # type: ignore[has-type]
         dtype = self.data.dtype if dtype is None else dtype  # type: ignore[has-type]
-        self.data = trt.empty(shape, device=device, dtype=dtype)
-        self.__class__ = self.cls_to_become  # type: ignore[assignment]
+        data = trt.empty(shape, device=device, dtype=dtype)
+        if type(data) is trt.Tensor:
+            self.data = data
+            self.__class__ = self.cls_to_become  # type: ignore[assignment]
+        else:  # of a class that a mode gave, fake tensors for one
+            self.__class__ = type(data)  # type: ignore[assignment]
+            _attributes.assign_from(self, data)
+            self.__dict__.update(data.__dict__)
+            self._is_param = issubclass(self.cls_to_become, Parameter)
 
     @property
     def shape(self) -> Any:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from tensorrt_lite import _root as trt
 from tensorrt_lite._C.autograd.hooks import RemovableHandle
 from tensorrt_lite._C.core import profiler as _profiler
+from tensorrt_lite._C.core import python_key as _python_key
 from tensorrt_lite._C.core.hints import hinted
 from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
 
@@ -162,7 +163,7 @@ def _check_moments(lr: Any, betas: tuple[float, float], eps: float, weight_decay
 def _new_step(p: Tensor | None = None, group: dict[str, Any] | None = None) -> Tensor:
     """Step counter of one parameter: a zero-dimensional float32 tensor, on the CPU unless the group is capturable or fused, as PyTorch stores it."""
     here = p is not None and group is not None and (group.get("capturable") or group.get("fused"))
-    return trt.zeros((), dtype=trt.float32, device=p.device if here else "cpu")  # type: ignore[union-attr]
+    return trt.zeros((), dtype=trt.float32, device=p.device) if here else trt.tensor(0.0, dtype=trt.float32, device="cpu")  # type: ignore[union-attr]
 
 
 def _value(number: Tensor, group: dict[str, Any]) -> Any:
@@ -504,6 +505,13 @@ def _step_recorded(optimizer: Optimizer) -> None:
     _optim_differentiable.step(optimizer)
 
 
+def _step_singly(optimizer: FusedOptimizer, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> bool:
+    """A step that a mode or a class with __torch_dispatch__ sees, unless it is to be fused."""
+    from . import _single
+
+    return _single.step(optimizer, group, params, grads)
+
+
 class _Bucket:
     """Parameters of one group that share device and dtype: the operands of one fused call.
 
@@ -592,6 +600,8 @@ class FusedOptimizer(Optimizer):
                     if not grads:
                         continue
                     params = [p for p in params if p.grad is not None]
+                if _python_key.is_active(params[:1]) and not group.get("fused") and _step_singly(self, group, params, grads):
+                    continue
                 plan = self._plans.get(id(group))
                 if plan is None or not plan.holds(params, self.state, self._plan_key(group)):
                     plan = self._make_plan(group, params, grads)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
 import tensorrt_lite as trt
@@ -169,8 +171,8 @@ def test_gradients_below_a_mode_do_not_depend_on_elements(call) -> None:
     assert trt.allclose(found, expected)
 
 
-@pytest.mark.parametrize("make", [lambda p: trt.optim.SGD(p, 0.1, momentum=0.9), lambda p: trt.optim.Adam(p, 0.1), lambda p: trt.optim.AdamW(p, 0.1)], ids=["SGD", "Adam", "AdamW"])
-def test_a_mode_sees_the_optimizers_steps(make) -> None:
+@pytest.mark.parametrize("make", [lambda p: trt.optim.SGD(p, 0.1, momentum=0.9, fused=True), lambda p: trt.optim.Adam(p, 0.1, fused=True), lambda p: trt.optim.AdamW(p, 0.1, fused=True)], ids=["SGD", "Adam", "AdamW"])
+def test_a_mode_sees_the_optimizers_fused_steps(make) -> None:
     results = []
     for watched in (False, True):
         w = trt.ones(3, requires_grad=True)
@@ -185,6 +187,30 @@ def test_a_mode_sees_the_optimizers_steps(make) -> None:
             optimizer.step()
         results.append((w.tolist(), w._version - before))
     assert results[0] == results[1]
+
+
+STEPS = [
+    (trt.optim.SGD, {}, ["add_"]),
+    (trt.optim.SGD, {"momentum": 0.9, "nesterov": True, "weight_decay": 0.1}, ["add", "mul_", "add_", "add", "add_"]),
+    (trt.optim.Adam, {}, ["add_", "lerp_", "mul_", "addcmul_", "sqrt", "div", "add_", "addcdiv_"]),
+    (trt.optim.AdamW, {}, ["add_", "mul_", "lerp_", "mul_", "addcmul_", "sqrt", "div", "add_", "addcdiv_"]),
+]
+
+
+@pytest.mark.parametrize(("kind", "options", "expected"), STEPS, ids=lambda x: x.__name__ if isinstance(x, type) else "")
+def test_a_step_that_is_not_fused_is_pytorchs_operators_to_a_mode(kind, options, expected) -> None:
+    results = []
+    for watched in (False, True):
+        w = trt.tensor([1.0, 2.0], requires_grad=True)
+        optimizer = kind([w], **options)
+        for last in (False, True):
+            optimizer.zero_grad()
+            (w * w).sum().backward()
+            with Log() if watched and last else contextlib.nullcontext() as log:
+                optimizer.step()
+        results.append(w.detach())
+    assert [name for name in log.seen if name not in ("_local_scalar_dense", "detach")] == expected
+    assert trt.allclose(*results, rtol=1e-6)
 
 
 def test_a_mode_sees_the_operators_of_a_fused_derivative() -> None:

@@ -46,6 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--kinds", default="sequence,reissue,fake,counts")
     parser.add_argument("--ops", default="database", help="operators of PyTorch's database, comma-separated; none")
     parser.add_argument("--models", default=",".join(models.MODELS), help="comma-separated; none")
+    parser.add_argument("--modules", default="all", help="nn modules on fake tensors, comma-separated; none")
     parser.add_argument("--samples", type=int, help="samples of an operator; default all")
     parser.add_argument("--dtypes", help="comma-separated; default the first of float32, int64, bool, complex64 that the operator takes")
     parser.add_argument("--failures", type=int, default=1, help="failures to describe, of an operator or model")
@@ -63,6 +64,9 @@ def main(arguments: list[str] | None = None) -> int:
             tables.setdefault((kind, "operators"), {})[name] = report
     for kind in wanted:
         tables[kind, "models"] = {name: kinds.MODEL_KINDS[kind](name) for name in chosen}
+    if "fake" in wanted and given.modules != "none":
+        found = kinds.modules()
+        tables["fake", "modules"] = {name: kinds.fake_of_module(found[name], given.samples) for name in (found if given.modules == "all" else given.modules.split(","))}
     figures: dict[str, Any] = {}
     new: list[str] = []
     for (kind, what), table in sorted(tables.items()):

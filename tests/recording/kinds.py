@@ -55,10 +55,14 @@ class Report:
 class Run:
     """One sample in one library: `forward()` and then `backward()`, as a program would call them."""
 
-    def __init__(self, library: Library, function: Callable[..., Any], sample: Any, make: Callable[[Any], Any] | None = None) -> None:
+    def __init__(self, library: Library, function: Callable[..., Any], sample: Any) -> None:
         self.module, self.function = library.module, function
         self.sample = Sample(library, sample)
-        self.given = [x if make is None else make(x) for x in self.sample.tensors]
+        self.convert(lambda x: x)
+
+    def convert(self, make: Callable[[Any], Any]) -> None:
+        """Have other tensors in place of the sample's."""
+        self.given = [make(x) for x in self.sample.tensors]
         self.leaves = [x for x in self.given if x.requires_grad]
 
     def forward(self) -> list[Any]:
@@ -91,7 +95,7 @@ def run_operator(op: OpInfo, limit: int | None, kinds: Iterable[str], dtypes: tu
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for number, sample in enumerate(samples_of(op, limit, dtypes), 1):
-            case = Case(opinfo.describe(sample)[:160], lambda **k: Run(ours, functions[0], sample, **k), lambda **k: Run(theirs, functions[1], sample, **k))
+            case = Case(opinfo.describe(sample)[:160], lambda: Run(ours, functions[0], sample), lambda: Run(theirs, functions[1], sample))
             for kind, report in reports.items():
                 report.seen = number
                 OPERATOR_KINDS[kind](report, case)
@@ -220,9 +224,10 @@ def fake(report: Report, case: Case) -> None:
         gradients = real.backward(results, real.cotangents(results))
     except Exception:  # noqa: BLE001 (what is refused has no facts)
         return
+    run = case.ours()
     try:
         with FakeTensorMode() as mode:
-            run = case.ours(make=mode.from_tensor)
+            run.convert(mode.from_tensor)
             fakes = run.forward()
             fake_gradients = run.backward(fakes, run.cotangents(fakes))
     except Exception as error:  # noqa: BLE001
@@ -257,10 +262,11 @@ def refused_by_torch(theirs: Callable[..., Run]) -> bool:
     """Whether PyTorch's fake tensors have no answer for the sample, either."""
     from torch._subclasses import FakeTensorMode as TheirMode
 
-    mode = TheirMode()
+    run = theirs()
     try:
-        with mode:
-            whole(theirs(make=mode.from_tensor))
+        with TheirMode() as mode:
+            run.convert(mode.from_tensor)
+            whole(run)
     except Exception:  # noqa: BLE001
         return True
     return False
@@ -298,6 +304,85 @@ def state_of(program: models.Program) -> list[Any]:
     for state in program.optimizer.state.values():
         found += [x for x in state.values() if isinstance(x, trt.Tensor)]
     return found
+
+
+def modules() -> dict[str, Any]:
+    """The entries of PyTorch's database of modules, by class name."""
+    from torch.testing._internal.common_modules import module_db
+
+    return {info.module_cls.__name__: info for info in module_db if getattr(trt.nn, info.module_cls.__name__, None) is not None}
+
+
+def fake_of_module(info: Any, limit: int | None = None) -> Report:
+    """A module built and run with fake tensors has the results, gradients and buffers of a real one, by size, strides, type and device."""
+    report, library = Report(), Library(trt)
+    cls = getattr(trt.nn, info.module_cls.__name__)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        opinfo.seed_sampling()
+        found = info.module_inputs_func(info, device="cpu", dtype=torch.float32, requires_grad=True, training=True)
+        for report.seen, given in enumerate(itertools.islice(found, limit), 1):
+            if given.forward_input is None:
+                continue
+            made, called = given.constructor_input, given.forward_input
+            label = opinfo.describe(torch.testing._internal.opinfo.core.SampleInput(made.args, args=called.args, kwargs=made.kwargs))[:200]
+            try:
+                expected = step_of_module(library, cls, arguments_of_module(library, made, called), lambda x: x)
+            except Exception:  # noqa: BLE001 (what is refused has no facts)
+                continue
+            arguments = arguments_of_module(library, made, called)
+            try:
+                with FakeTensorMode() as mode:
+                    actual = step_of_module(library, cls, arguments, mode.from_tensor)
+            except Exception as error:  # noqa: BLE001
+                if isinstance(error, (DataDependentOutputException, DynamicOutputShapeException)) and module_refused_by_torch(info.module_cls, made, called):
+                    report.refused += 1
+                    continue
+                report.fail(f"{label}: {type(error).__name__}: {str(error)[:200]}")
+                continue
+            wrong = [f"{a} instead of {b}" for a, b in zip(facts(actual), facts(expected), strict=False) if a != b]
+            if wrong or len(actual) != len(expected):
+                report.fail(f"{label}: {wrong[0] if wrong else f'{len(actual)} tensors instead of {len(expected)}'}")
+            else:
+                report.passed += 1
+    return report
+
+
+def module_refused_by_torch(cls: Any, made: Any, called: Any) -> bool:
+    from torch._subclasses import FakeTensorMode as TheirMode
+
+    library = Library(torch)
+    arguments = arguments_of_module(library, made, called)
+    try:
+        with TheirMode() as mode:
+            step_of_module(library, cls, arguments, mode.from_tensor)
+    except Exception:  # noqa: BLE001
+        return True
+    return False
+
+
+def arguments_of_module(library: Library, made: Any, called: Any) -> tuple[Any, ...]:
+    return library.arguments(list(made.args), dict(made.kwargs), list(called.args), dict(called.kwargs))
+
+
+def step_of_module(library: Library, cls: Any, given: tuple[Any, ...], convert: Callable[[Any], Any]) -> list[Any]:
+    """Build a module and run it forward and backward; its tensors, the results and the gradients."""
+    made_args, made_kwargs, args, kwargs = mapped(given, convert)
+    module = cls(*made_args, **made_kwargs)
+    results = library.tensors(module(*args, **kwargs))
+    leaves = [*module.parameters(), *(x for x in library.tensors(args, kwargs) if x.requires_grad and x.is_leaf)]
+    wanted = [y for y in results if y.requires_grad]
+    gradients = library.module.autograd.grad(wanted, leaves, [library.module.ones_like(y) for y in wanted], allow_unused=True) if wanted and leaves else ()
+    return [*module.parameters(), *module.buffers(), *results, *(g for g in gradients if g is not None)]
+
+
+def mapped(value: Any, function: Callable[[Any], Any]) -> Any:
+    """A nest of arguments with `function` of each tensor."""
+    if isinstance(value, (trt.Tensor, torch.Tensor)):
+        return function(value)
+    if isinstance(value, (list, tuple)):
+        return type(value)(mapped(x, function) for x in value)
+    return {name: mapped(x, function) for name, x in value.items()} if isinstance(value, dict) else value
 
 
 # ---- counts --------------------------------------------------------------------------------------------------------

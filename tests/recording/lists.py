@@ -1,4 +1,4 @@
-"""The lists of what falls short: `lists/<kind>_<operators|models>.txt`, a name a line with the first failure behind it.
+"""The lists of what falls short: `lists/<kind>_<operators, models or modules>.txt`, a name a line with the first failure behind it.
 
 A name with a `+` falls short on later samples than the suite takes. A test fails where a listed name no longer fails, so lists only shrink.
 """

@@ -38,7 +38,11 @@ def test_models(kind: str) -> None:
     check(kind, "models", {name: kinds.MODEL_KINDS[kind](name) for name in models.MODELS})
 
 
+def test_modules_on_fake_tensors() -> None:
+    check("fake", "modules", {name: kinds.fake_of_module(info, lists.SUITE) for name, info in kinds.modules().items()})
+
+
 def test_the_lists_name_operators_and_models() -> None:
     for path in lists.FOLDER.glob("*.txt"):
         kind, _, what = path.stem.rpartition("_")
-        assert set(lists.read(kind, what)) <= set(OPERATORS if what == "operators" else models.MODELS)
+        assert set(lists.read(kind, what)) <= set({"operators": OPERATORS, "models": models.MODELS, "modules": kinds.modules()}[what])

@@ -310,7 +310,7 @@ cdef object composed_weights(object query, object key, object attn_mask, bint is
     if masked and scores.size(-1):
         # a row without anything to attend to gives zeros, not NaN
         empty_rows = _ops.eq(scores.detach(), float("-inf")).all([-1], True)
-        if not empty_rows.is_meta and not bool(empty_rows.any()):
+        if not holds_any(empty_rows):
             empty_rows = None
     if empty_rows is not None:
         scores = scores.masked_fill(empty_rows, 0)

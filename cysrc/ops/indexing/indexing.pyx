@@ -721,8 +721,15 @@ cdef TensorBase added_in_compute_type(TensorBase self, list indices, TensorBase 
     return target
 
 
+cdef bint has_mask(list indices) noexcept:
+    for x in indices:
+        if x is not None and (<TensorBase>x).dtype in (BOOL, U8):
+            return True
+    return False
+
+
 cdef TensorBase index_put_kernel(TensorBase self, list indices, TensorBase values, bint accumulate, TensorBase out, int mode):
-    cdef list full = expand_masks(self, indices)
+    cdef list full = None if self.device_type == DEV_META and has_mask(indices) else expand_masks(self, indices)       # where masks have no elements
     cdef IndexShape s
     cdef RowArgs r
     cdef TensorBase offsets, target, dense
@@ -732,6 +739,8 @@ cdef TensorBase index_put_kernel(TensorBase self, list indices, TensorBase value
         raise RuntimeError(f"Index put requires the source and destination dtypes match, got {dtype_text(self.dtype)} for the destination and {dtype_text(values.dtype)} for the source.")
     if accumulate and not has_loops(self.dtype):
         return added_in_compute_type(self, indices, values, mode)
+    if full is None:
+        return self if mode == INPLACE else copy_in_order(self)
     index_shape(self, full, &s)
     j = values.ndim - s.ndim
     for k in range(s.ndim):
@@ -922,13 +931,13 @@ def one_hot(tensor, num_classes=-1):
     if x.ndim == MAX_DIMS:
         raise RuntimeError(f"one_hot: a tensor has at most {MAX_DIMS} dimensions")
     if classes == -1:
-        if t.keys & K_META and not t.keys & K_WRAPPED:
+        if t.keys & K_META and not t.keys & K_PYTHON:
             raise NotImplementedError("one_hot(): the result's shape depends on the data, which meta tensors do not have")
-        low, high = [bound.item() for bound in _ops.aminmax(alias_of(x))]
+        low, high = [bound.item() for bound in _ops.aminmax(output_alias(t) if t.keys & K_PYTHON else x)]
         if low < 0 or high == 0x7FFFFFFFFFFFFFFF:
             raise RuntimeError("Class values must be non-negative." if low < 0 else "one_hot: the result is too large")
         classes = high + 1
-    if t.keys & K_WRAPPED:
+    if t.keys & K_PYTHON:
         return _ops.eq(t.detach().unsqueeze(-1), _ops.arange(classes, device=(<object>t).device)).to(dtype_of(I64))
     for k in range(x.ndim):
         sizes[k] = x.sizes[k]

@@ -398,7 +398,7 @@ def huber_loss(input, target, reduction=1, delta=1.0):
 
 cdef bint outside_unit(TensorBase x):
     """Whether an element isn't between 0 and 1 (NaN isn't); what has no values to look at passes."""
-    if not x.numel or x.device_type == DEV_META and not x.keys & K_WRAPPED:
+    if not x.numel or x.device_type == DEV_META and not x.keys & K_WRAPPED or x.keys & K_PYTHON and not x.keys & K_WRAPPED:
         return False
     detached = (<object>x).detach()
     if x.keys & K_WRAPPED:

@@ -181,7 +181,12 @@ cdef list checked_list(object x, str op, str name, Py_ssize_t n):
 
 
 cdef bint overflowed(object found_inf) except -1:
-    return found_inf is not None and found_inf.item() != 0
+    return found_inf is not None and (<TensorBase?>found_inf).device_type != DEV_META and found_inf.item() != 0
+
+
+cdef double rate_of(object lr) except? -1.0:
+    """A rate that the host reads; 0 for one without elements."""
+    return 0.0 if isinstance(lr, TensorBase) and (<TensorBase>lr).device_type == DEV_META else float(lr)
 
 
 cdef int common_device(list tensors) noexcept:
@@ -208,6 +213,8 @@ cdef const float* number_there(object x, int device) noexcept:
 cdef double number_at(TensorBase t) except? -1.0:
     if t.numel != 1:
         raise RuntimeError(f"expected a step counter of one element, got {shape_text(t)}")
+    if t.device_type == DEV_META:
+        return 1
     if t.device_type == DEV_CPU and t.dtype == F32:
         return (<float*>data_of(t))[0]
     return (<object>t).item()
@@ -250,7 +257,7 @@ cdef object _fused_sgd__kernel(
     s.lr, s.grad_scale, s.found_inf = number_there(lr, device), number_there(grad_scale, device), number_there(found_inf, device)
     if s.found_inf == NULL and overflowed(found_inf):
         return None
-    c.lr = float(lr) if s.lr == NULL else 0.0
+    c.lr = rate_of(lr) if s.lr == NULL else 0.0
     c.weight_decay = weight_decay
     c.momentum = momentum
     c.dampening = dampening
@@ -258,7 +265,7 @@ cdef object _fused_sgd__kernel(
     c.maximize = maximize
     c.first = is_first_step
     c.scaled = grad_scale is not None
-    c.grad_scale = float(grad_scale) if grad_scale is not None and s.grad_scale == NULL else 1.0
+    c.grad_scale = rate_of(grad_scale) if grad_scale is not None and s.grad_scale == NULL else 1.0
     s.sgd = &c
     s.adam = NULL
     s.count = 0
@@ -289,7 +296,7 @@ cdef int adam_step(
     s.lr, s.grad_scale, s.found_inf = number_there(lr, device), number_there(grad_scale, device), number_there(found_inf, device)
     if s.found_inf == NULL and overflowed(found_inf):
         return 0
-    c.lr = float(lr) if s.lr == NULL else 0.0
+    c.lr = rate_of(lr) if s.lr == NULL else 0.0
     c.beta1 = beta1
     c.beta2 = beta2
     c.weight_decay = weight_decay
@@ -298,7 +305,7 @@ cdef int adam_step(
     c.maximize = maximize
     c.decoupled = decoupled
     c.scaled = grad_scale is not None
-    c.grad_scale = float(grad_scale) if grad_scale is not None and s.grad_scale == NULL else 1.0
+    c.grad_scale = rate_of(grad_scale) if grad_scale is not None and s.grad_scale == NULL else 1.0
     s.sgd = NULL
     s.adam = &c
     s.count = 0

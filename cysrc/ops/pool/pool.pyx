@@ -394,7 +394,7 @@ def max_pool3d_with_indices(input, kernel_size, stride=None, padding=0, dilation
     for size in lead:
         count *= size
     # which planes' windows, then which of the planes; neither pass is recorded, the places found say all that the gradient needs
-    plain = alias_of(input).reshape(count, d, h, w)
+    plain = (<object>output_alias(input)).reshape(count, d, h, w)
     values, at = max_pool2d_with_indices(plain, k[1:], st[1:], pad[1:], dil[1:], ceil_mode)
     oh, ow = values.shape[-2:]
     values, deep = max_pool2d_with_indices(values.reshape(count, 1, d, oh * ow), [k[0], 1], [st[0], 1], [pad[0], 0], [dil[0], 1], ceil_mode)
@@ -584,7 +584,7 @@ def adaptive_max_pool3d(input, output_size):
     count = 1
     for size in lead:
         count *= size
-    values, at = _adaptive_max_pool2d(alias_of(input).reshape(count, d, h, w), [oh, ow])
+    values, at = _adaptive_max_pool2d((<object>output_alias(input)).reshape(count, d, h, w), [oh, ow])
     if od * oh * ow == 0:
         return input.new_zeros(lead + [od, oh, ow]), at.new_zeros(lead + [od, oh, ow])
     values, deep = _adaptive_max_pool2d(values.reshape(count, 1, d, oh * ow), [od, oh * ow])

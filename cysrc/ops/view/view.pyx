@@ -529,7 +529,7 @@ def chunk(TensorBase input not None, chunks, dim=0):
 
 cdef object edges_of(TensorBase t):
     """A number of sections or a list of indices, given as a tensor."""
-    if not t.keys & K_CPU:
+    if not t.keys & K_CPU and not (t.keys & K_PYTHON and (<object>t).device.type == "cpu"):
         raise RuntimeError(f"tensor_split expected tensor_indices_or_sections to be on cpu, but it's on {(<object>t).device}")
     if t.dtype != I64:
         raise RuntimeError(f"tensor_split expected tensor_indices_or_sections to have dtype of long, but got {dtype_text(t.dtype)}")
