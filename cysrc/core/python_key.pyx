@@ -230,6 +230,17 @@ cdef class Operator:
                 calls.pop()
         return out if mode == INPLACE else result
 
+    def row_call(self, tuple args, dict kwargs):
+        """(the row, its arguments) that a call of this overload comes to."""
+        cdef tuple given
+        cdef Way way
+        kwargs = dict(kwargs)
+        if self.mode == OUT:
+            self.given_results(kwargs)
+        given = self.bind(args, kwargs)
+        way = self.way_for(given)
+        return way.op.name.decode(), given if way.take is None else rearranged(way.take, given)
+
     cdef Way way_for(self, tuple given):
         cdef Way way
         for way in self.ways:

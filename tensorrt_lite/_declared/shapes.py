@@ -61,3 +61,11 @@ def infer(operator: str, /, *arguments: Any, **named: Any) -> Any:
     if count == 0:
         return [Spec(n, kinds) for n in sizes]
     return tuple(Spec(n, kind) for n, kind in zip(sizes, kinds))
+
+
+def infer_call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:
+    """`infer` of a call that a mode received: an overload with its own arguments."""
+    if not hasattr(func, "row_call"):  # a factory
+        raise NoRuleError(f"{func}: factories have no rule")
+    name, given = func.row_call(args, kwargs or {})
+    return infer(name, *given)

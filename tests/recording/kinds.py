@@ -448,7 +448,10 @@ def rules(report: Report, case: Case) -> None:
 
 
 def note_rules(report: Report, label: str, run: Callable[[], Any]) -> None:
-    right, wrong, _ = record.compare_rules(run)
+    try:
+        right, wrong, _ = record.compare_rules(run)
+    except Exception as error:  # noqa: BLE001
+        return report.fail(f"{label}: {type(error).__name__}: {str(error)[:200]}")
     report.common += right
     report.total += right + len(wrong)
     if wrong:

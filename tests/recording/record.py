@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import keyword
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -225,19 +224,15 @@ class Rules(TorchDispatchMode):
         self.right, self.wrong, self.without = 0, [], set()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name, kwargs = rule_of(func), kwargs or {}
+        kwargs = kwargs or {}
         expected = None
-        if name is not None and not func._schema.is_mutable and all(t.layout is trt.strided for t in tensors_of((args, kwargs))):
-            given = dict(zip((a.name for a in func._schema.arguments), args), **kwargs)
-            given = {k + "_" if keyword.iskeyword(k) else k: v for k, v in given.items()}
+        if not func._schema.is_mutable and all(t.layout is trt.strided for t in tensors_of((args, kwargs))):
             try:
-                expected = shapes.infer(name, **given)
-            except NotImplementedError:  # sizes that depend on elements
-                pass
+                expected = shapes.infer_call(func, args, kwargs)
+            except NotImplementedError:  # sizes that depend on elements, or a number
+                self.without.add(str(func))
             except Exception as error:  # noqa: BLE001
                 expected = f"{type(error).__name__}: {error}"
-        elif name is None:
-            self.without.add(str(func))
         result = func(*args, **kwargs)
         if expected is not None:
             found = [shapes.Spec(x.shape, x.dtype) for x in tensors_of(result)]
@@ -246,12 +241,6 @@ class Rules(TorchDispatchMode):
             else:
                 self.right += 1
         return result
-
-
-def rule_of(func: Any) -> str | None:
-    """The row with the rule of an operator."""
-    base = str(func).rpartition(".")[0].removeprefix("aten.")
-    return next((name for name in (base, base.replace(".", "::", 1)) if name in shapes.rules()), None)
 
 
 def tensors_of(value: Any) -> list[Any]:
