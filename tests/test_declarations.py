@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import types
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from tensorrt_lite._declared import declarations as declarations
 from tensorrt_lite._C.core.overrides import BY_NAME, PublicFunction
 from tensorrt_lite._declared.declarations import find
 from tools import census
+from tools.codegen import schema as codegen_schema
 from tools.codegen.schema import load
 from tools.codegen.stubs import documentation
 
@@ -275,3 +277,8 @@ def test_dim_order_refuses_what_is_not_determined(name: str) -> None:
         single.dim_order(ambiguity_check=True)
     with pytest.raises(TypeError, match="must be a bool or a list"):
         single.dim_order(ambiguity_check="any")
+
+
+def test_the_table_of_row_keys_has_every_key() -> None:
+    rows = {word.strip() for row in re.findall(r"^\| ([\w, ]+) \|", codegen_schema.__doc__ or "", re.M) for word in row.split(",")} - {"key"}
+    assert rows == codegen_schema.KNOWN_KEYS | codegen_schema.COMPOSED_KEYS

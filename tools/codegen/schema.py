@@ -1,45 +1,82 @@
 """Reads declarations. One `Operator` per yaml row; signatures are in PyTorch's schema language.
 
-Row keys: op, signature, kind (pointwise, structured, function, composed, factory), doc (the docstring of all forms: first what the result is; `input` stands for the
-first argument), variants (function, method, inplace, out, nn), overloads (PyTorch's schemas where they are several, or others than signature), forms
-({overload: {argument of the overload: the row's, or a constant; argument of the row: a constant}}, where names don't tell; `all` of every overload), wraps (the Tensor
-overloads take Python numbers, as those of add do), spellings
-({PyTorch's keyword: the argument here, or "*" for what stands for all positional arguments}), by_name (overrides get required arguments by position and
-all others by name, as from PyTorch's functions in Python; `method`: of the method alone), starred (the last argument by position where it takes the numbers that follow, as in `permute(2, 0, 1)`), and for pointwise rows expr, promote, dtypes, backward, scalar (operands that get a scalar loop), wide_number (a number as `other` beside halves is not rounded to them), wide_params ({parameter: half, where beside halves it need only go into float32; single, where beside float32 it is a double; any, where it is not checked}), checks, cost, tensor_only (operands
-that are no Python numbers, or true), two_numbers (both may be), exact_out (out= must have the result's dtype), flat (true: second derivatives by what
-was saved are zeros, not absent, as those of PyTorch's relu and others are); for function
-rows kernel, backward, view, entry, nondiff, held (whether the CPU kernel sees held operands, see core/tensor.pyx: as a rule that of an operator with
-a derivative does, because one without may be composed of operators that record), out_needs (an argument that must be given beside out=),
-saved_for (by saved tensor the arguments whose gradients read it, or a condition over the arguments, where the formulas do not tell; what was not saved is None), saved_as (by result PyTorch's name of it in `_saved_*`),
-recorded (a function that takes calls with gradients in the place of the generated one and may hand them on to `autograd_<op>`), public (the public function's schema, where it is another than the operator's) and body (the function in Cython that takes its arguments,
-`out` and whether the call is in place, and chooses between operators), forward (how tangents pass: `linear`
-in all differentiable arguments together, or by argument `linear` or a formula over the arguments, `<argument>_t` and `result`; without it the
-derivative comes from the Node's; of a pointwise row `self_adjoint` where the function of complex numbers is not holomorphic), composed (true: its gradients are those of the operators
-that its kernel calls, so modes and subclasses see those in its place; other function rows without a gradient say `backward: none`),
-decompose (what modes and subclasses see in the row's place: a formula over `_ops` and the arguments, or the name of a function of tensorrt_lite/_decompositions, `loss.cross_entropy`, with
-the row's arguments; a row that ATen lacks, `op: trtl::name`, has one), autocast (how arguments are cast
-under autocast, see autograd/autocast.pyx: lower, float32, promote, float32_sum or banned, also by device), overload (PyTorch's name of the overload that the schema is closest to). A structured row has step (of the family's
-steps.yaml, or its own: `fields` of its struct beside the pointers to its tensors, and what loop_steps.py says of a loop; then the meta function gets the struct, the name and
-the arguments and makes a contiguous result, and there is no operation), operation (of the enumerations there: one, or those among which the meta function chooses), meta (the function that checks, fills in the step's
-struct and makes the result, for all devices; it computes nothing), input_dtype, step_dtype (see shapes.py), contiguous (whether the step wants the operand so, or when),
-complex_kernel (the function that computes of complex numbers, by other operators), called (the name in messages, where it is not the row's), and
-says `backward: none` where it has no gradient; steps.py writes its kernel. `moves: true` of an operator that moves elements and computes with none, which takes types without loops as
-views do; stored ({type or set of STORED_SETS: policy}: how other operators take them, core/storage_types.pyx; a pointwise row computes in the loop of the type's compute
-type, or chooses between elements by their `bits`; `own`: the kernels look at the type themselves). Also: aliases (other public names), node (the Node's class, where its name is another than PyTorch's rule gives), symbol (`add`: the operator symbols `__add__`, `__radd__`,
-`__iadd__`), first_bool (the first operand is a condition), cases (by parameter the numbers that get a loop of their own), int_expr, bool_expr, complex_expr, half_expr (for types that expr
-does not fit; in half_expr `half` in a function's name stands for f16 or bf16), half_bits (of a half type's bits as an integer), bool_error, int_error (the message where such types are refused), backward_dtypes (of the fused gradient), multi_view (a list of views is the result). `samples` names what the tests draw, `reference` PyTorch's function. dims (which dimension of which operand goes where, `n k, k m -> n m`:
-tensorrt_lite/_transforms/rules_rows.py has the notation; from it vmap runs the operator on a batch). Pointwise rows and structured ones with `self` and `dim` need none; other rules are functions of tensorrt_lite/_transforms.
-selects (an argument that chooses elements: it has a type of its own where the others' bits are moved). tags (what passes over operators ask, PyTorch's where it has them: core, reduction, data_dependent_output, dynamic_output_shape, inplace_view; `core.Tensor` is of one overload; random: draws numbers; host_sync: the
-host waits for a device's data; reshapes: a view of the same elements in the same order; stored_dtypes, stored_ints, stored_complex: `dtype` may be one without loops). `pointwise` follows from the kind, `random` from an argument `generator`.
-shape, dtype, require, let: sizes and dtypes of the results, refusals and names for parts of both, in the language of shapes.py; pointwise rows have the first two implicitly.
+<family>/<family>.yaml has the rows with generated code: pointwise, structured and function. <family>/composed.yaml has the public functions that are
+written by hand over these: `composed` (a body in Cython or Python) and `factory` (makes tensors out of none, or like its first argument). Their `op` may
+be the dotted path of what PyTorch has no operator for (nn.functional.relu). Types are PyTorch's, and in signatures (not in overloads) also several of them (`Tensor|Scalar`), `Ints` and `Tensors` (lists of
+any length that do not say where to compute) and `PyObject` (what is no value of operators: data, functions).
 
-Types are PyTorch's, and in signatures (not in overloads) also several of them (`Tensor|Scalar`), `Ints` and `Tensors` (lists of any length that do not say where to
-compute) and `PyObject` (what is no value of operators: data, functions).
-
-<family>/composed.yaml has the rows of public functions that are written by hand over these: `composed` (a body in Cython or Python) and `factory` (makes
-tensors out of none, or like its first argument). Their `op` is PyTorch's name of the operator, or the dotted path of what PyTorch has no operator for
-(nn.functional.relu); variants may name the modules `linalg`, `fft` and `special`; `opaque` says that lists
-among the arguments are data, which are not searched for objects that override. Without `doc` the body has the docstring.
+| key | rows | says |
+|---|---|---|
+| op | all | PyTorch's name of the operator, or `trtl::name` of one that ATen lacks |
+| kind | all | pointwise, structured, function, composed or factory; told by `expr` and `step` where it is missing |
+| signature | all | arguments and results of the row |
+| overload | all | PyTorch's name of the overload that the signature is closest to |
+| overloads | all | PyTorch's schemas where they are several, or others than the signature |
+| forms | generated | {overload: {argument of the overload: the row's, or a constant; argument of the row: a constant}} where names don't tell; `all` of every overload |
+| wraps | generated | the Tensor overloads take Python numbers, as those of add do |
+| doc | all | the docstring of all forms: first what the result is; `input` is the first argument. Without it the body has the docstring |
+| variants | all | function, method, inplace, out, nn; of composed rows also the modules linalg, fft and special |
+| aliases | all | other public names |
+| spellings | all | {PyTorch's keyword: the argument here, or "*" for what stands for all positional arguments} |
+| by_name | all | overrides get required arguments by position and all others by name, as from PyTorch's functions in Python; `method`: of the method alone |
+| starred | all | the last argument by position where it takes the numbers that follow, as in `permute(2, 0, 1)` |
+| opaque | composed | lists among the arguments are data, which are not searched for objects that override |
+| tags | all | what passes over operators ask, PyTorch's where it has them: core, reduction, data_dependent_output, dynamic_output_shape, inplace_view; `core.Tensor` is of one overload. random: draws numbers; host_sync: the host waits for a device's data; reshapes: a view of the same elements in the same order; stored_dtypes, stored_ints, stored_complex: `dtype` may be one without loops. `pointwise` follows from the kind, `random` from an argument `generator` |
+| view | all | the result shares the first argument's memory |
+| multi_view | function | a list of views is the result |
+| public | generated | the public function's schema, where it is another than the operator's |
+| body | generated | the function in Cython that takes its arguments, `out` and whether the call is in place, and chooses between operators |
+| entry | generated | `none` or `manual`: there is no generated entry |
+| symbol | generated | `add`: the operator symbols `__add__`, `__radd__`, `__iadd__` |
+| shape | generated | the results' sizes (shapes.py); pointwise rows have it implicitly |
+| dtype | generated | the results' dtypes (shapes.py); pointwise rows have it implicitly |
+| require | generated | [condition -> message] of what is refused (shapes.py) |
+| let | generated | {name: expression} for parts of shape, dtype and require (shapes.py) |
+| dims | generated | which dimension of which operand goes where, `n k, k m -> n m` (tensorrt_lite/_transforms/rules_rows.py); vmap follows it. Pointwise rows and structured ones with `self` and `dim` need none |
+| autocast | generated | how arguments are cast under autocast (autograd/autocast.pyx): lower, float32, promote, float32_sum or banned, also by device |
+| decompose | generated | what modes and subclasses see in the row's place: a formula over `_ops` and the arguments, or a function of tensorrt_lite/_decompositions (`loss.cross_entropy`) with the row's arguments; a `trtl::` row has one |
+| backward | generated | {argument: formula of its gradient}, or `none` |
+| forward | generated | how tangents pass: `linear` in all differentiable arguments together, or by argument `linear` or a formula over the arguments, `<argument>_t` and `result`. Without it the derivative comes from the Node's. Of a pointwise row `self_adjoint` where the function of complex numbers is not holomorphic |
+| composed | function | true: its gradients are those of the operators that its kernel calls, so modes and subclasses see those in its place |
+| nondiff | function | results without a gradient, or `joint` |
+| node | generated | the Node's class, where its name is another than PyTorch's rule gives |
+| saved_for | generated | by saved tensor the arguments whose gradients read it, or a condition over the arguments, where the formulas do not tell; what was not saved is None |
+| saved_as | generated | by result PyTorch's name of it in `_saved_*` |
+| recorded | function | a function that takes calls with gradients in the place of the generated one and may hand them on to `autograd_<op>` |
+| kernel | function | the kernel's name, where it is not the rule's |
+| held | function | whether the CPU kernel sees held operands (core/tensor.pyx): as a rule that of an operator with a derivative does, because one without may be composed of operators that record |
+| out_needs | generated | an argument that must be given beside out= |
+| moves | generated | the operator moves elements and computes with none; it takes types without loops as views do |
+| stored | generated | {type or set of STORED_SETS: policy}: how types without loops are taken (core/storage_types.pyx). A pointwise row computes in the loop of the type's compute type, or chooses between elements by their `bits`; `own`: the kernels look at the type themselves |
+| selects | generated | an argument that chooses elements: it has a type of its own where the others' bits are moved |
+| step | structured | a step of the family's steps.yaml, or the row's own: `fields` of its struct beside the pointers to its tensors, and what loop_steps.py says of a loop; then the meta function gets the struct, the name and the arguments and makes a contiguous result, and there is no operation |
+| operation | structured | one of the family's enumerations, or those among which the meta function chooses |
+| meta | structured | the function that checks, fills in the step's struct and makes the result, for all devices; it computes nothing |
+| input_dtype | structured | the dtype to which the kernel casts the operand (shapes.py) |
+| step_dtype | structured | the dtype that the step computes, where it is not the result's (shapes.py) |
+| contiguous | structured | true, or the condition under which the step wants a contiguous operand |
+| complex_kernel | structured | the function that computes of complex numbers, by other operators |
+| called | structured | the name in messages, where it is not the row's |
+| expr | pointwise | the element, in Python's syntax over the arguments (expression.py) |
+| int_expr, bool_expr, complex_expr, half_expr | pointwise | for types that expr does not fit; in half_expr `half` in a function's name stands for f16 or bf16 |
+| half_bits | pointwise | of a half type's bits as an integer |
+| promote | pointwise | float (integers in the default floating type), bool, real |
+| dtypes | pointwise | the types with loops: a name of DTYPE_SETS or a list |
+| backward_dtypes | pointwise | the types of the fused gradient |
+| scalar | pointwise | operands that get a scalar loop |
+| cases | pointwise | by parameter the numbers that get a loop of their own |
+| wide_number | pointwise | a number as `other` beside halves is not rounded to them |
+| wide_params | pointwise | {parameter: half, where beside halves it need only go into float32; single, where beside float32 it is a double; any, where it is not checked} |
+| tensor_only | pointwise | operands that are no Python numbers, or true |
+| two_numbers | pointwise | both operands may be numbers |
+| first_bool | pointwise | the first operand is a condition |
+| exact_out | pointwise | out= must have the result's dtype |
+| flat | pointwise | second derivatives by what was saved are zeros, not absent, as those of PyTorch's relu and others are |
+| checks | pointwise | named checks of the arguments |
+| bool_error, int_error | pointwise | the message where such types are refused |
+| cost | pointwise | the work of an element in additions, for threads |
+| samples | pointwise | what the tests draw |
+| reference | pointwise | PyTorch's function |
 """
 
 from __future__ import annotations
