@@ -4,7 +4,7 @@
 
 Beside PyTorch's loss stand four others that say how well posed the question is: PyTorch with two threads, PyTorch with
 every initial weight moved to a neighbouring float32, and both libraries in float64. Where PyTorch is that far from
-itself, float32 training is chaotic and no second implementation can be nearer (docs/decisions.md, "Seed parity").
+itself, float32 training is chaotic and no second implementation can be nearer (docs/decisions/seed_parity.md).
 `--kinks` names the first step at which a ReLU or a max pool decides differently in the two libraries.
 
 Each library works in one process of its own, one run at a time. The tests import `train` and `first_kink`.

@@ -21,7 +21,7 @@ for needed in ("sklearn", "matplotlib", "tqdm"):
     pytest.importorskip(needed)
 
 # Steps, and how far the losses may part (tools.example_runs.largest_distance). Rounding decides a ReLU, a maximum or a clipped gradient differently now and
-# then (docs/decisions.md, "Seed parity"), from where on float32 losses part faster: such programs have few steps here. LBFGS runs in double precision.
+# then (docs/decisions/seed_parity.md), from where on float32 losses part faster: such programs have few steps here. LBFGS runs in double precision.
 STEPS = {
     "char_lstm": (6, 1e-5),
     "diffusion": (8, 1e-5),

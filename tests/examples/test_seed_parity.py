@@ -1,7 +1,7 @@
 """The same seed and data in both libraries: equal weights and masks, equal gradients, losses that stay together.
 
 float32 training of the digits CNN parts from PyTorch's, and PyTorch's from itself, where rounding turns a ReLU or the
-choice of a max pool (docs/decisions.md, "Seed parity"). Until that step it is compared as it is; over all steps the
+choice of a max pool (docs/decisions/seed_parity.md). Until that step it is compared as it is; over all steps the
 question is asked in float64, where no decision is so near, and of models without such decisions.
 """
 
