@@ -36,6 +36,7 @@ _amp_state = LazyModule("tensorrt_lite.amp._state")
 _absent = LazyModule("tensorrt_lite.compat.absent")
 _autocast_mode = LazyModule("tensorrt_lite.amp.autocast_mode")
 _declared_aten = LazyModule("tensorrt_lite._declared.aten")
+_keys = LazyModule("tensorrt_lite._declared.dispatch_keys")
 _functions = LazyModule("tensorrt_lite._transforms.functions")
 _graph = LazyModule("tensorrt_lite.autograd.graph")
 _opcheck = LazyModule("tensorrt_lite._declared.opcheck")
@@ -47,15 +48,19 @@ if TYPE_CHECKING:
     _P = ParamSpec("_P")
     _R = TypeVar("_R")
 
-__all__ = ["CustomOpDef", "Library", "custom_op", "define", "get_ctx", "impl", "infer_schema", "opcheck", "register_autocast", "register_autograd", "register_fake", "register_vmap",
+__all__ = ["CustomOpDef", "Library", "custom_op", "define", "fallthrough_kernel", "get_ctx", "impl", "infer_schema", "opcheck", "register_autocast", "register_autograd", "register_fake", "register_vmap",
            "register_kernel"]  # fmt: skip
 
 _KEYS = {"cpu": "CPU", "cuda": "CUDA", "meta": "Meta", "default": "CompositeExplicitAutograd"}
 _DISPATCH_KEYS = {"PrivateUse1", "CPU", "CUDA", "Meta", "CompositeImplicitAutograd", "CompositeExplicitAutograd", "Autograd", "AutogradCPU", "AutogradCUDA"}
 # XPU: packages register for it beside the others; no tensor is on such a device.
 _AUTOCAST_KEYS = {"AutocastCPU", "AutocastCUDA", "AutocastXPU"}
-_ROW_KEYS = {"Meta": 0, "CPU": 1, "CUDA": 2, "PrivateUse1": 5}
-_PYTHON, _AUTOGRAD, _AUTOCAST, _TRANSFORM, _ALL = 6, 7, 11, 12, 15
+_NUMBERS = {name: number for number, name in enumerate(_dispatch.key_names_in_order())}
+_ROW_KEYS = {name: _NUMBERS[name] for name in ("Meta", "CPU", "CUDA", "PrivateUse1")}
+_PYTHON, _AUTOGRAD, _AUTOCAST, _TRANSFORM = (_NUMBERS[name] for name in ("Python", "Autograd", "Autocast", "FuncTorch"))
+_ALL = len(_NUMBERS)
+_row_kernels: dict[str, dict[str, Callable[..., Any]]] = {}  # of the library's own operators, by row: what was registered by key
+_fallbacks: dict[str, Callable[..., Any]] = {}  # by key: f(operator, *args, **kwargs)
 _operators: dict[str, dict[str, dict[str, Operator]]] = {}  # namespace, name, overload
 
 
@@ -113,6 +118,15 @@ class Operator:
         values = self._schema.bind(args, kwargs)
         # a kernel of its own for Autograd is asked whether or not a tensor requires grad
         return self._row.call(self._tensors(values), values, _ALL, 1 << _AUTOGRAD)
+
+    def redispatch(self, keyset: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """The call with the keys of a set alone, what a kernel goes on with below its own key."""
+        before = _dispatch._exclude_keys(0)
+        _dispatch._exclude_keys(before | keyset.left_out)
+        try:
+            return self(*args, **kwargs)
+        finally:
+            _dispatch._exclude_keys(before)
 
     def _tensors(self, values: list[Any]) -> list[Any]:
         return [t for i in self._schema.tensors for t in _tensors_of(values[i])]
@@ -196,6 +210,9 @@ class Operator:
                 f"{self.name()}: attempted to run this operator with Meta tensors, but there was no fake impl or Meta kernel registered. "
                 "Please use library.register_fake to add one."
             )
+        if key in _fallbacks:
+            positional, keywords = self._given(values)
+            return _fallbacks[key](self, *positional, **keywords)
         there = ", ".join(sorted(k for k in self._kernels if k not in self._disabled)) or "none"
         raise NotImplementedError(f"Could not run '{self.name()}' with arguments from the '{key}' backend: no kernel is registered for it. Registered: {there}.")
 
@@ -525,8 +542,10 @@ def impl(qualname: Any, types: str | Sequence[str], func: Callable[..., Any] | N
             for key in keys:
                 _replace_row_kernel(row, _KEYS.get(key, key), function)
                 if lib is not None:
-                    lib._implemented.append((row, _KEYS.get(key, key), function))
+                    lib._implemented.append((row, _KEYS.get(key, key), function))  # type: ignore[arg-type]
             return function
+        if isinstance(qualname, str) and qualname.startswith("aten::") and _keys.has_kernel(qualname):
+            raise NotImplementedError(f"impl: {qualname} is composed of other operators: register kernels for those (docs/gaps.md)")
         op = _find(qualname)
         for key in keys:
             key = _KEYS.get(key, key)
@@ -558,9 +577,27 @@ def _row_named(qualname: Any) -> Any:
 
 
 def _replace_row_kernel(row: Any, key: str, function: Callable[..., Any] | None) -> None:
-    """Put a kernel in the place of the library's own, None: back. It gets the schema's arguments; results that are given are copied to."""
-    if key not in _ROW_KEYS:
-        raise NotImplementedError(f"impl: a kernel of {row.name()} for {key} is not implemented, only for {sorted(_ROW_KEYS)} (docs/gaps.md)")
+    """Put a kernel in the place of the library's own, None: back. It gets the schema's arguments; results that are given are copied to.
+
+    A kernel for Autograd is called where a tensor requires grad, one for Autocast of a device below autocast there. One for CompositeImplicitAutograd or
+    CompositeExplicitAutograd is what devices without a kernel would take: the library's own operators have kernels for all."""
+    registered = _row_kernels.setdefault(row.row_name, {})
+    if function is None:
+        registered.pop(key, None)
+    else:
+        registered[key] = function
+    if key in ("CompositeImplicitAutograd", "CompositeExplicitAutograd"):
+        return
+    family = next((f for f in ("Autograd", "Autocast") if key.startswith(f)), None)
+    number = _NUMBERS[family] if family is not None else _ROW_KEYS[key]
+    if family is not None:
+        of_family = {k: f for k, f in registered.items() if k.startswith(family)}
+        _dispatch.skip_row_key(row.row_name, number, fallthrough_kernel in of_family.values())
+        if fallthrough_kernel in of_family.values():
+            return
+        function = functools.partial(_run_of_device, row, family, of_family) if of_family else None
+    elif function is fallthrough_kernel:
+        raise NotImplementedError(f"impl: {key} is a backend of {row.name()}: there is nothing below it to fall through to")
 
     def kernel(*arguments: Any) -> Any:
         out = arguments[count] if len(arguments) > count else None
@@ -569,7 +606,25 @@ def _replace_row_kernel(row: Any, key: str, function: Callable[..., Any] | None)
         return result if out is None or result is out else out.copy_(result)
 
     count = len(_python_key.row_arguments(row.row_name))
-    _dispatch.register_row_kernel(row.row_name, _ROW_KEYS[key], None if function is None else kernel)
+    _dispatch.register_row_kernel(row.row_name, number, None if function is None else kernel)
+
+
+def fallthrough_kernel(*args: Any, **kwargs: Any) -> Any:
+    """What `impl` is given in a kernel's place to have calls go on below the key. NotImplementedError where it is called."""
+    raise NotImplementedError("fallthrough_kernel() should never be called.")
+
+
+def _run_of_device(row: Any, family: str, kernels: dict[str, Callable[..., Any]], *args: Any, **kwargs: Any) -> Any:
+    """The kernel of Autograd or Autocast for the arguments' device. Where there is none for it, the call goes on below the key."""
+    key = Operator._key([t for value in (*args, *kwargs.values()) for t in _tensors_of(value)])
+    own = kernels.get(family + key) or kernels.get(family)
+    enabled = family == "Autograd" or _amp_state.is_autocast_enabled(key.lower())
+    if own is not None and enabled:
+        return own(*args, **kwargs)
+    if family == "Autograd" and trt.is_grad_enabled():
+        raise NotImplementedError(f"{row.name()}: a kernel was registered for {sorted(kernels)}, which tensors of {key} that require grad do not have (docs/gaps.md)")
+    with _keys.ExcludeKeys(_keys.DispatchKeySet(family + key)):
+        return row(*args, **kwargs)
 
 
 class Library:
@@ -591,6 +646,7 @@ class Library:
             self._defining.add(ns)
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
         self._defined: list[Operator] = []
+        self._fallen: list[str] = []
         self._implemented: list[tuple[Operator, str, Any]] = []
 
     def __repr__(self) -> str:
@@ -609,7 +665,23 @@ class Library:
         if not callable(fn):
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
         name = op_name if not isinstance(op_name, str) or "::" in op_name else f"{self.ns}::{op_name}"
-        impl(name, dispatch_key or self.dispatch_key or "CompositeImplicitAutograd", fn, lib=self)
+        key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
+        impl(name, key, functools.partial(_with_keyset, fn) if with_keyset and fn is not fallthrough_kernel else fn, lib=self)
+
+    def fallback(self, fn: Callable[..., Any], dispatch_key: str = "", *, with_keyset: bool = False) -> None:
+        """What operators of the program without a kernel for a device call: fn(operator, *args, **kwargs). For libraries of the namespace "_".
+
+        dispatch_key: "CPU", "CUDA", "Meta" or "PrivateUse1", the library's where it is empty. The library's own operators have kernels for all devices.
+        """
+        key = dispatch_key or self.dispatch_key
+        if self.ns != "_":
+            raise RuntimeError(f"Fallback can only be registered using library fragment on the global namespace \"_\" but it is {self.ns}")
+        if key not in _ROW_KEYS:
+            raise NotImplementedError(f"fallback: expected a key of {sorted(_ROW_KEYS)}, got {key!r} (docs/gaps.md)")
+        if fn is fallthrough_kernel:
+            raise NotImplementedError(f"fallback: there is nothing below {key} to fall through to")
+        _fallbacks[key] = functools.partial(_fallback_with_keyset, fn) if with_keyset else fn
+        self._fallen.append(key)
 
     def _destroy(self) -> None:
         """Take back what was defined and registered."""
@@ -629,7 +701,21 @@ class Library:
                 _operators.get(namespace, {}).pop(name, None)
         if self.kind == "DEF":
             self._defining.discard(self.ns)
-        self._implemented, self._defined = [], []
+        for key in self._fallen:
+            _fallbacks.pop(key, None)
+        self._implemented, self._defined, self._fallen = [], [], []
+
+
+def _with_keyset(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """The call with the tensors' keys as its first argument."""
+    keys = _keys.DispatchKeySet()
+    for t in [t for value in (*args, *kwargs.values()) for t in _tensors_of(value)]:
+        keys |= _keys.keys_of(t)
+    return function(keys, *args, **kwargs)
+
+
+def _fallback_with_keyset(function: Callable[..., Any], op: Operator, *args: Any, **kwargs: Any) -> Any:
+    return _with_keyset(lambda keys, *given, **named: function(keys, op, *given, **named), *args, **kwargs)
 
 
 # ---- custom operators
@@ -764,9 +850,10 @@ def register_kernel(op: Any, device_types: str | Sequence[str] | None, func: Cal
     for device in wanted if isinstance(wanted, list) else ():
         if device not in _KEYS:
             raise ValueError(f"register_kernel: expected devices of {sorted(_KEYS)}, got {device!r}")
+    found = _row_named(op) or _find(op)
     if func is None:
-        return impl(_find(op), wanted, lib=lib)
-    impl(_find(op), wanted, func, lib=lib)
+        return impl(found, wanted, lib=lib)
+    impl(found, wanted, func, lib=lib)
     return func
 
 
@@ -775,6 +862,10 @@ def register_fake(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Li
     an operator that is not defined yet it waits for the definition (libraries of operators that could not be loaded register theirs)."""
     if func is None:
         return lambda function: register_fake(op, function, lib=lib)
+    row = _row_named(op)
+    if row is not None:
+        impl(row, "Meta", func, lib=lib)
+        return func
     if isinstance(op, str) and _split_name(op)[1] not in _operators.get(_split_name(op)[0], {}) and _split_name(op)[0] != "aten":
         _waiting_fakes[op] = func
         return func

@@ -10,7 +10,11 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport strlen
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_META
 from tensorrt_lite._C.core.dtype cimport Scalar, dtype_of
+<<<<<<< HEAD
 from tensorrt_lite._C.core.tensor cimport TensorBase, KEY_CUDA, KEY_META, KEY_CPU, K_BACKENDS, K_PYTHON, data_of, empty_tensor, hold_versions
+=======
+from tensorrt_lite._C.core.tensor cimport TensorBase, KEY_AUTOGRAD, KEY_CUDA, KEY_CUSTOM, KEY_META, KEY_CPU, K_BACKENDS, bump_version, K_PYTHON, data_of, hold_versions
+>>>>>>> bf69734c (torch.library over rows: Autograd, Autocast, redispatch, queries)
 from tensorrt_lite._C.core.dispatch cimport attach, tls, trt_operator, trt_thread_state, trt_value, boxed_call, CORE, OPS, FRESH, NO_OUT
 from tensorrt_lite._C.core.return_types import classes as result_classes
 from tensorrt_lite._C.core.row_schema cimport schema_of
@@ -45,9 +49,12 @@ cdef boxed_kernel registered_kernel(int key) noexcept:
 
 cdef object box(trt_operator* op, const trt_value* v, PyObject* out, int mode):
     """Run the boxed kernel of the key that was looked up, and check what it returns: callers read it as the type in the schema."""
-    cdef boxed_kernel kernel = kernels[tls().key]
+    cdef int key = tls().key
+    cdef boxed_kernel kernel = kernels[key]
     cdef object result
     cdef Py_ssize_t i
+    if op.python != NULL and op.python[key] != NULL and key != KEY_CUSTOM:
+        kernel = run_backend_kernel           # that Python registered under this key
     result = kernel(op, v, out, mode)
     if op.row.returned == c't':
         if not isinstance(result, TensorBase):
@@ -77,9 +84,12 @@ cdef object run_backend_kernel(trt_operator* op, const trt_value* v, PyObject* o
         return boxed_call(op, key, arguments + (None,))
     hold_versions(1)                       # the write is the operator's, which counts it
     try:
-        return boxed_call(op, key, arguments + (<object>out,))
+        result = boxed_call(op, key, arguments + (<object>out,))
     finally:
         hold_versions(-1)
+    if key == KEY_AUTOGRAD and isinstance(<object>out, TensorBase):
+        bump_version(<TensorBase><object>out)    # as Autograd's own kernels do
+    return result
 
 
 for _key in (KEY_META, KEY_CPU, KEY_CUDA):

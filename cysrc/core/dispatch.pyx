@@ -250,13 +250,41 @@ def register_row_kernel(str name not None, int key, kernel):
     cdef trt_operator* op = existing_operator(name)
     if op.row == NULL:
         raise ValueError(f"there is no operator '{name}'")
+    if not 0 <= key < <int>NUM_KEYS or op.kernels[KEY_PYTHON] == NULL and op.row.pack == NULL:
+        raise ValueError(f"'{name}' takes no kernel under the key {key}")
     if (name, key) not in _replaced:
         _replaced[name, key] = <size_t>op.kernels[key]
     set_python_kernel(op, key, kernel)
     if kernel is None:
         op.kernels[key] = <void*><size_t>_replaced.pop((name, key))
+        if op.kernels[key] == NULL and not K_BACKENDS >> key & 1:
+            op.mask &= ~(<uint64_t>1 << key)
     else:
         op.kernels[key] = op.kernels[KEY_PYTHON] if op.row.pack == NULL else op.row.pack        # one boxed kernel stands under every key
+        op.mask |= <uint64_t>1 << key
+
+
+def skip_row_key(str name not None, int key, bint skipped):
+    """Whether calls of a row pass by a key as if it had no kernel there."""
+    cdef trt_operator* op = existing_operator(name)
+    if K_BACKENDS >> key & 1:
+        raise ValueError("a backend's key is not skipped")
+    if skipped or op.kernels[key] == NULL:
+        op.mask &= ~(<uint64_t>1 << key)
+    else:
+        op.mask |= <uint64_t>1 << key
+
+
+def key_names_in_order():
+    """The names of the dispatch keys; a key's number is its place."""
+    return key_names
+
+
+def row_keys(str name not None):
+    """The names of the keys under which a row has a kernel that calls find."""
+    cdef trt_operator* op = existing_operator(name)
+    cdef int k
+    return [key_names[k] for k in range(<int>NUM_KEYS) if op.kernels[k] != NULL and op.mask >> k & 1]
 
 
 cdef dict _boxed_steps = {}        # {(place, device type): the Python function that is the device's step}

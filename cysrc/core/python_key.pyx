@@ -155,6 +155,16 @@ cdef class Operator:
         """The schema with attributes: name, arguments, returns."""
         return _schema_of(self)
 
+    def redispatch(self, keyset, *args, **kwargs):
+        """The call with the keys of a `DispatchKeySet` alone: what a kernel goes on with below its own key."""
+        cdef trt_thread_state* state = tls()
+        cdef uint64_t excluded = state.excluded
+        state.excluded = excluded | <uint64_t>keyset.left_out
+        try:
+            return self(*args, **kwargs)
+        finally:
+            state.excluded = excluded
+
     @property
     def tags(self):
         """PyTorch's tags of the overload, a list of `Tag`."""

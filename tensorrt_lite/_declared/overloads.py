@@ -51,6 +51,8 @@ def out_text(text: str) -> str:
     names = ["out"] if len(results) == 1 else [r.split()[1] if " " in r else f"out{i}" for i, r in enumerate(results)]
     marks = [f"{r.split()[0].partition('(')[0]}({chr(ord('a') + i)}!)" for i, r in enumerate(results)]
     star = "" if "*, " in inside else ", *" if inside else "*"
+    if results == ["Tensor[]"]:
+        return f"{name}.{'out' if overload in ('default', 'Tensor') else f'{overload}_out'}({inside}{star}, Tensor(a!)[] out) -> ()"
     given = ", ".join(f"{m} {n}" for m, n in zip(marks, names))
     back = marks[0] if len(marks) == 1 else "(" + ", ".join(f"{m} {n}" if " " in r else m for m, n, r in zip(marks, names, results)) + ")"
     new = "out" if overload in ("default", "Tensor") else f"{overload}_out"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import enum
 from typing import Any
 
 import tensorrt_lite as torch
 from tensorrt_lite._C.core.tensor import TensorBase
 from tensorrt_lite._C.core.overrides import DisableTorchFunction, DisableTorchFunctionSubclass
+from tensorrt_lite._declared import dispatch_keys
+from tensorrt_lite._declared.dispatch_keys import DispatchKey, DispatchKeySet
 from tensorrt_lite.random import Generator
 from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
 
@@ -53,49 +54,41 @@ def _set_math_sdp_allow_fp16_bf16_reduction(enabled: bool) -> None:
     """No effect: products inside attention accumulate in float32."""
 
 
-class DispatchKey(enum.Enum):
-    """Keys by name, for guards that exclude them."""
-
-    CPU = enum.auto()
-    CUDA = enum.auto()
-    Meta = enum.auto()
-    Autograd = enum.auto()
-    AutogradCPU = enum.auto()
-    AutogradCUDA = enum.auto()
-    ADInplaceOrView = enum.auto()
-    AutocastCPU = enum.auto()
-    AutocastCUDA = enum.auto()
-    AutocastXPU = enum.auto()
-    Python = enum.auto()
-    CompositeImplicitAutograd = enum.auto()
-    CompositeExplicitAutograd = enum.auto()
-
-
-class DispatchKeySet:
-    """A set of keys."""
-
-    def __init__(self, *keys: DispatchKey) -> None:
-        self._keys = frozenset(keys)
-
-    def __or__(self, other: DispatchKeySet) -> DispatchKeySet:
-        return DispatchKeySet(*self._keys, *other._keys)
-
-    def has(self, key: DispatchKey) -> bool:
-        return key in self._keys
-
-
 class _ExcludeDispatchKeyGuard(contextlib.ExitStack):
-    """Keys that operators do not go through in a block. Those of Autocast turn it off there; the others are not keys of this dispatcher and have no effect."""
+    """Keys that operators do not go through in a block. Those of Autocast turn it off there for their device."""
 
     def __init__(self, keys: DispatchKeySet) -> None:
         super().__init__()
         self._devices = [device for device in ("cpu", "cuda") if keys.has(DispatchKey[f"Autocast{device.upper()}"])]
+        self._keys = DispatchKeySet(*(k for k in keys if not k.name.startswith("Autocast")))
 
     def __enter__(self) -> _ExcludeDispatchKeyGuard:
+        self.enter_context(dispatch_keys.ExcludeKeys(self._keys))
         for device in self._devices:
             if torch.is_autocast_enabled(device):
                 self.enter_context(torch.autocast(device, enabled=False))
         return super().__enter__()
+
+
+_AutoDispatchBelowAutograd = dispatch_keys.below_autograd
+_after_autograd_keyset = _after_ADInplaceOrView_keyset = dispatch_keys.after_autograd()
+_dispatch_keys = dispatch_keys.keys_of
+_dispatch_has_kernel = dispatch_keys.has_kernel
+_dispatch_has_kernel_for_dispatch_key = dispatch_keys.has_kernel_for_dispatch_key
+_dispatch_has_kernel_for_any_dispatch_key = dispatch_keys.has_kernel_for_any_dispatch_key
+_dispatch_has_computed_kernel_for_dispatch_key = dispatch_keys.has_computed_kernel_for_dispatch_key
+_dispatch_get_registrations_for_dispatch_key = dispatch_keys.registrations_for_dispatch_key
+_dispatch_get_all_op_names = dispatch_keys.all_names
+_dispatch_key_parse = dispatch_keys.parsed
+_dispatch_dump = dispatch_keys.dump
+_get_schema = dispatch_keys.schema
+_jit_get_all_schemas = dispatch_keys.all_schemas
+_jit_get_schemas_for_operator = dispatch_keys.schemas_of
+
+
+def _dispatch_key_name(key: DispatchKey) -> str:
+    """A key's name."""
+    return key.name
 
 
 def _jit_off(*args: Any) -> bool:
