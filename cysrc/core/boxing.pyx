@@ -10,11 +10,7 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport strlen
 from tensorrt_lite._C.core.device cimport DEV_CPU, DEV_META
 from tensorrt_lite._C.core.dtype cimport Scalar, dtype_of
-<<<<<<< HEAD
-from tensorrt_lite._C.core.tensor cimport TensorBase, KEY_CUDA, KEY_META, KEY_CPU, K_BACKENDS, K_PYTHON, data_of, empty_tensor, hold_versions
-=======
-from tensorrt_lite._C.core.tensor cimport TensorBase, KEY_AUTOGRAD, KEY_CUDA, KEY_CUSTOM, KEY_META, KEY_CPU, K_BACKENDS, bump_version, K_PYTHON, data_of, hold_versions
->>>>>>> bf69734c (torch.library over rows: Autograd, Autocast, redispatch, queries)
+from tensorrt_lite._C.core.tensor cimport TensorBase, KEY_AUTOGRAD, KEY_CUDA, KEY_CUSTOM, KEY_META, KEY_CPU, K_BACKENDS, bump_version, K_PYTHON, data_of, empty_tensor, hold_versions
 from tensorrt_lite._C.core.dispatch cimport attach, tls, trt_operator, trt_thread_state, trt_value, boxed_call, CORE, OPS, FRESH, NO_OUT
 from tensorrt_lite._C.core.return_types import classes as result_classes
 from tensorrt_lite._C.core.row_schema cimport schema_of
