@@ -244,6 +244,11 @@ def refuse_inplace(name: str) -> None:
     )
 
 
+def write_result(call: Call, result: Any) -> None:
+    """What a rule made, copied to where the call writes."""
+    _write(call.level, call.name, call.target, result)
+
+
 def _write(level: Any, name: str, target: Any, result: Any) -> None:
     value, dim = transform.unwrap(target, level)
     if isinstance(result, Plain):

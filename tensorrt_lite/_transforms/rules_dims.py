@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tensorrt_lite import _root as trt
-from tensorrt_lite._transforms.batching import Call, flattened, rule
+from tensorrt_lite._C.core import transform
+from tensorrt_lite._transforms.batching import WRITERS, Call, flattened, rule, to_front, write_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tensorrt_lite import Tensor
+
+
+_INPLACE = 2
 
 
 def shifted(dim: int, rank: int) -> int:
@@ -28,12 +32,18 @@ def _all_tensors(call: Call, ranked: tuple[str, ...]) -> tuple[list[Any], int]:
         i = call.position(name)
         if isinstance(values[i], list):
             values[i] = [call.expanded(x, d) for x, d in zip(values[i], call.dims[i] if isinstance(call.dims[i], list) else [None] * len(values[i]))]
-            rank = max(rank, values[i][0].dim() - 1)
+            rank = max(rank, *(x.dim() - 1 for x in values[i]))
         elif isinstance(values[i], trt.Tensor):
             rank = max(rank, call.rank(name))
             x = call.front(name)
             values[i] = x if call.rank(name) else x.unsqueeze(1)
     return values, rank
+
+
+def element_shape(call: Call, name: str) -> list[int]:
+    """The sizes of an argument's elements."""
+    i = call.position(name)
+    return [n for d, n in enumerate(call.values[i].shape) if d != call.dims[i]]
 
 
 def by_dims(tensors: tuple[str, ...], dims: tuple[str, ...], made: tuple[str, ...] = (), results: Sequence[Sequence[str]] = (("*",),)) -> Callable[[Call], Any]:
@@ -45,6 +55,8 @@ def by_dims(tensors: tuple[str, ...], dims: tuple[str, ...], made: tuple[str, ..
 
     def run(call: Call) -> Any:
         values, rank = _all_tensors(call, tensors)
+        if dims and isinstance(values[0], list):  # of what is joined, an empty vector joins anything
+            values[0] = [x for x in values[0] if x.dim() - 1 == rank or x.dim() > 2 or x.numel()]
         for name in dims:
             i = call.position(name)
             given = values[i]
@@ -124,25 +136,28 @@ def by_leading(tensor: str) -> Callable[[Call], Any]:
     """The rule of an operator on the last dimensions of one tensor, which takes any that stand before."""
 
     def run(call: Call) -> Any:
-        values = list(call.values)
-        values[call.position(tensor)] = call.front(tensor)
-        return call.run(*values)
+        if call.mode and call.target is not None:
+            value, dim = transform.unwrap(call.target, call.level)
+            if dim is not None:
+                x = to_front(value, dim)
+                given = list(call.values)
+                given[call.position(tensor)] = x if call.mode == _INPLACE else call.front(tensor)
+                transform.call_row(call.place, given, x, call.mode)
+                return None
+        layout = call["memory_format"] if "memory_format" in call.names else None
+        if layout in (trt.channels_last, trt.channels_last_3d):
+            return _in_format(call.run(**{tensor: call.front(tensor), "memory_format": trt.contiguous_format}))
+        result = call.run(**{tensor: call.front(tensor)})
+        if call.mode:
+            write_result(call, result)
+        return result
 
+    WRITERS.add(run)
     return run
 
 
-@rule("trace")
-def _trace(call: Call) -> Tensor:
-    return trt.diagonal(call.front("self"), 0, 1, 2).sum(-1)
-
-
-@rule("cat")
-def _join(call: Call) -> Any:
-    tensors, dims, d = call.values[0], call.dims[0], call["dim"]
-    rank = max(t.dim() - (b is not None) for t, b in zip(tensors, dims))
-    given = []
-    for t, b in zip(tensors, dims):
-        if rank > 1 and t.dim() - (b is not None) == 1 and t.numel() == 0:
-            continue  # an empty vector joins anything
-        given.append(call.expanded(t, b))
-    return call.run(given, shifted(d, rank))
+def _in_format(x: Tensor) -> Tensor:
+    """A copy whose elements have their channels last."""
+    order = [0, 1, *range(3, x.dim()), 2]
+    back = [0, 1, x.dim() - 1, *range(2, x.dim() - 1)]
+    return x.permute(order).clone(memory_format=trt.contiguous_format).permute(back)

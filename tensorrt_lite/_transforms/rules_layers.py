@@ -92,15 +92,18 @@ def _conv_weight(call: Call) -> Tensor:
 # ---- operators on images --------------------------------------------------------------------------------------------
 
 
-def by_images(spatial: int, tensors: tuple[str, ...], size: str | None = None) -> Callable[[Call], Any]:
-    """The rule of an operator on (N, C, spatial dimensions) or (C, spatial dimensions) of `tensors`. size: an argument with the shape of a batch of images."""
+def by_images(spatial: int, tensors: tuple[str, ...], size: str | None = None, several: tuple[str, ...] = ()) -> Callable[[Call], Any]:
+    """The rule of an operator on (N, C, spatial dimensions) or (C, spatial dimensions) of `tensors`.
+
+    size: an argument with the shape of a batch of images. several: tensors that have N also beside a single image.
+    """
 
     def run(call: Call) -> Any:
         values = list(call.values)
         single = call.rank(tensors[0]) == spatial + 1
-        for name in tensors:
+        for name in (*tensors, *several):
             x = call.front(name)
-            values[call.position(name)] = x if single else fold(x)
+            values[call.position(name)] = x if single and name not in several else fold(x)
         if size is not None:
             i = call.position(size)
             given = list(values[i])
@@ -113,20 +116,6 @@ def by_images(spatial: int, tensors: tuple[str, ...], size: str | None = None) -
         return result if single else unfold(result, call.size)
 
     return run
-
-
-def _fractional(spatial: int) -> Callable[[Call], Any]:
-    def run(call: Call) -> Any:
-        x, samples = call.front("self"), call.front("random_samples")
-        if call.rank("self") == spatial + 1:
-            return call.run(self=x, random_samples=fold(samples))
-        return unfold(call.run(self=fold(x), random_samples=fold(samples)), call.size)
-
-    return run
-
-
-rule("fractional_max_pool2d")(_fractional(2))
-rule("fractional_max_pool3d")(_fractional(3))
 
 
 # ---- normalisation -------------------------------------------------------------------------------------------------
@@ -253,8 +242,3 @@ def _class_loss_backward(call: Call) -> Any:
     total = call["total_weight"] if not call.batched("total_weight") else call.front("total_weight")[0]
     result = call.run(grad_output=grad.reshape(given["target"].shape), total_weight=total, reduction=_NONE, **given)
     return result if single else unfold(result, call.size)
-
-
-def _polar(call: Call) -> Tensor:
-    rank = max(call.rank("self"), call.rank("angle"))
-    return call.run(*trt.broadcast_tensors(padded(call.front("self"), rank), padded(call.front("angle"), rank)))

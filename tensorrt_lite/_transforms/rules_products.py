@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING, Any
 from tensorrt_lite import _root as trt
 from tensorrt_lite._C.core.hints import LazyModule
 from tensorrt_lite._declared import declarations
-from tensorrt_lite._transforms.batching import Call, Plain, by_elements, flattened, loop, names_of, padded, rule
+from tensorrt_lite._C.core import transform
+from tensorrt_lite._transforms.batching import WRITERS, Call, Plain, by_elements, flattened, loop, names_of, padded, refuse_inplace, rule, to_front
+
+_INPLACE = 2
+
 
 _nn = LazyModule("tensorrt_lite.nn")
 _rules_rows = LazyModule("tensorrt_lite._transforms.rules_rows")
@@ -40,6 +44,8 @@ def by_matrices(*ranks: tuple[str, int]) -> Callable[[Call], Any]:
     """The rule of an operator on matrices and vectors, which takes any dimensions before them. ranks: tensors and how many of their last dimensions count."""
 
     def run(call: Call) -> Any:
+        if call.mode == _INPLACE and run in WRITERS:
+            return _in_place(call)
         if any(call[name] is not None and call.rank(name) < rank for name, rank in ranks):
             return by_elements(call)  # the operator says what it makes of fewer dimensions; the batch's is none of them
         values = list(call.values)
@@ -53,6 +59,18 @@ def by_matrices(*ranks: tuple[str, int]) -> Callable[[Call], Any]:
                 values[call.position(name)] = computed  # the values' derivatives take the vectors
         return _without_absent(call, call.run(*values))
 
+    def _in_place(call: Call) -> Any:
+        """Elements are written to where they are: of operators without matrices, by the operator itself."""
+        value, dim = transform.unwrap(call.target, call.level)
+        if dim is None:
+            refuse_inplace(call.name)
+        rank = value.dim() - 1
+        given = [padded(call.expanded(x, d), rank) if isinstance(x, trt.Tensor) else x for x, d in zip(call.values, call.dims)]
+        given[0] = to_front(value, dim)
+        return transform.call_row(call.place, given, given[0], _INPLACE)
+
+    if all(rank == 0 for _, rank in ranks):
+        WRITERS.add(run)
     return run
 
 
@@ -61,23 +79,6 @@ def _without_absent(call: Call, result: Any) -> Any:
     if isinstance(result, tuple):
         return tuple(Plain(x) if x.dim() == 1 and x.shape[0] == 0 and call.size else x for x in result)
     return result
-
-
-@rule("_linalg_solve_ex", "linalg_solve", "linalg_solve_ex")
-def _solve(call: Call) -> Any:
-    a, b = call.front("A"), call.front("B")
-    rank_a, rank_b = call.rank("A"), call.rank("B")
-    vector = rank_b == 1 or (rank_b == rank_a - 1 and b.shape[1:] == a.shape[1:-1])
-    if vector:
-        b = b.unsqueeze(-1)
-        rank_b += 1
-    rank = max(rank_a, rank_b)
-    result = call.run(A=padded(a, rank), B=padded(b, rank))
-    if not vector:
-        return result
-    if isinstance(result, tuple):
-        return (result[0].squeeze(-1), *result[1:])
-    return result.squeeze(-1)
 
 
 # ---- sparse matrices in compressed rows --------------------------------------------------------------------------------

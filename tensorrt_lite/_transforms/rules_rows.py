@@ -3,12 +3,13 @@
 `dims` has the operands in the order of the row's tensors, then `->` and the results: `n k, k m -> n m`. Words are dimensions:
 
     n            one dimension; the same letter is the same size. A letter that no result has is summed over (used up, where all operands begin with `...`).
-    [n]          one that may be missing.
+    [n]          one that may be missing. A system of equations has `[k]`: its right side may be vectors.
     *            any number of dimensions. The operator cannot take more of them in front.
     ...          any number of leading dimensions, which broadcast: the batch is one more of them.
     dim          an argument's name: the dimension or dimensions that it names, [dim] where the result may lack them.
     perm(dims)   of a result: all dimensions in the order that the argument names.
     sizes(size)  of a result: the sizes are the argument; `... -> sizes(size)` where it may have more dimensions than the operand.
+    strides(stride)  behind sizes(size): the strides are the argument.
     conj         before an operand: its conjugate is multiplied.
 """
 
@@ -89,12 +90,15 @@ def by_pattern(pattern: Pattern) -> Rule:
     tensors = tuple(pattern.operands)
     if pattern.named or pattern.made:
         return rules_dims.by_dims(tuple(t for t, words in pattern.operands.items() if "*" in words), pattern.named, pattern.made, pattern.results)
+    if len(tensors) == len(pattern.results) == 1 and {w.strip("[]") for w in pattern.results[0]} <= {w.strip("[]") for w in first if w.strip("[]").isalpha()}:
+        return by_letters(pattern)
     if any("[" in w for w in first):
-        return rules_layers.by_images(len(first) - 2, tensors, pattern.function_of("sizes"))
+        some, every = (tuple(t for t, words in pattern.operands.items() if ("[" in words[0]) == single) for single in (True, False))
+        return rules_layers.by_images(len(first) - 2, some, pattern.function_of("sizes"), every)
     if argument := pattern.function_of("perm"):
         return by_permutation(argument)
     if (argument := pattern.function_of("sizes")) and first in (["*"], ["..."]):
-        return by_sizes(argument, first == ["..."])
+        return by_sizes(argument, first == ["..."], pattern.function_of("strides"))
     factors = [words for words in pattern.operands.values() if pattern.summed & set(words)]
     if len(factors) == 2 and not all(words[0] == "..." for words in factors):
         return by_product(pattern)
@@ -102,7 +106,9 @@ def by_pattern(pattern: Pattern) -> Rule:
         return by_fold(pattern)
     if len(tensors) == 1 and first == ["..."]:
         return rules_dims.by_leading(tensors[0])
-    return rules_products.by_matrices(*((t, len(words) - 1) for t, words in pattern.operands.items()))
+    rule = rules_products.by_matrices(*((t, len(words) - 1) for t, words in pattern.operands.items()))
+    optional = [t for t, words in pattern.operands.items() if words[-1] == "[k]"]
+    return by_system(rule, optional[0], pattern) if optional else rule
 
 
 def by_permutation(argument: str) -> Rule:
@@ -116,8 +122,8 @@ def by_permutation(argument: str) -> Rule:
     return run
 
 
-def by_sizes(argument: str, wider: bool) -> Rule:
-    """The rule of an operator whose argument has the sizes of the result. wider: they may be more than the operand's."""
+def by_sizes(argument: str, wider: bool, strides: str | None) -> Rule:
+    """The rule of an operator whose argument has the sizes of the result. wider: they may be more than the operand's. strides: an argument with those."""
 
     def run(call: Call) -> Any:
         tensor = names_of(call.name)[0]
@@ -127,6 +133,10 @@ def by_sizes(argument: str, wider: bool) -> Rule:
         given = list(call.values)
         given[call.position(tensor)] = padded(x, len(size)) if wider else x
         given[call.position(argument)] = [call.size, *size]
+        if strides is not None:  # of an element in its memory, as a wrapper has them
+            given[call.position(strides)] = [x.stride(0), *call[strides]]
+            if call["storage_offset"] is None:
+                given[call.position("storage_offset")] = x.storage_offset()
         return call.run(*given)
 
     return run
@@ -144,6 +154,48 @@ def by_fold(pattern: Pattern) -> Rule:
         if size is not None:
             given[size] = [call[size][0] * call.size, *call[size][1:]]
         return rules_layers.unfold(call.run(**given), call.size)
+
+    return run
+
+
+def by_letters(pattern: Pattern) -> Rule:
+    """The rule of an operator that permutes the dimensions of one tensor, or sums over those that the result lacks; a letter twice is a diagonal."""
+    (tensor,), (words,), result = pattern.operands, pattern.operands.values(), pattern.results[0]
+
+    def run(call: Call) -> Any:
+        x, rank = call.front(tensor), call.rank(tensor)
+        if not len([w for w in words if "[" not in w]) <= rank <= len(words) and rank:
+            return by_elements(call)
+        letters = [w.strip("[]") for w in words if "[" not in w or rank == len(words)][:rank]
+        while len(set(letters)) < len(letters):
+            i = next(i for i, w in enumerate(letters) if w in letters[i + 1 :])
+            j = letters.index(letters[i], i + 1)
+            x = trt.diagonal(x, 0, i + 1, j + 1)
+            letters = [w for k, w in enumerate(letters) if k not in (i, j)] + [letters[i]]
+        out = [w.strip("[]") for w in result if w.strip("[]") in letters]
+        gone = [i + 1 for i, w in enumerate(letters) if w not in out]
+        if gone:
+            x, letters = x.sum(gone), [w for w in letters if w in out]
+        return x.permute([0, *(letters.index(w) + 1 for w in out)])
+
+    return run
+
+
+def by_system(rule: Rule, right: str, pattern: Pattern) -> Rule:
+    """The rule of a system of equations, whose right side may be a vector or a batch of vectors."""
+    left = next(t for t in pattern.operands if t != right)
+
+    def run(call: Call) -> Any:
+        a, b = (rules_dims.element_shape(call, t) for t in (left, right))
+        if not (len(b) == 1 or (len(b) == len(a) - 1 and b == a[:-1])):
+            return rule(call)
+        i = call.position(right)
+        call.values[i] = call.front(right).unsqueeze(-1)
+        call.dims[i] = 0
+        result = rule(call)
+        if isinstance(result, tuple):
+            return tuple(x.squeeze(-1) if words[-1] == "[k]" else x for x, words in zip(result, pattern.results))
+        return result.squeeze(-1)
 
     return run
 

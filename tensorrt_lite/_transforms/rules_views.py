@@ -7,77 +7,13 @@ from typing import TYPE_CHECKING, Any
 from tensorrt_lite import _root as trt
 from tensorrt_lite._C.core import transform
 from tensorrt_lite._declared import declarations as _declarations
-from tensorrt_lite._transforms.batching import Call, padded, refuse_inplace, rule, to_front, writer
+from tensorrt_lite._transforms.batching import to_front
 from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
 
 _rules_random = _LazyModule("tensorrt_lite._transforms.rules_random")
 
 if TYPE_CHECKING:
-
-    from tensorrt_lite import Tensor
-
-@rule("_to_copy")
-def _to_copy(call: Call) -> Tensor:
-    if call["memory_format"] in (trt.channels_last, trt.channels_last_3d):
-        return _in_format(call, call.run(self=call.front("self"), memory_format=None), call["memory_format"])
-    return call.run(self=call.front("self"))
-
-
-@rule("clone")
-def _clone(call: Call) -> Tensor:
-    return _in_format(call, call.front("self"), call["memory_format"])
-
-
-@rule("contiguous")
-def _contiguous(call: Call) -> Tensor:
-    return _in_format(call, call.front("self"), call["memory_format"])
-
-
-def _in_format(call: Call, x: Tensor, memory_format: Any) -> Tensor:
-    """A copy whose elements have the format, which names the order of four or five dimensions."""
-    if memory_format in (trt.channels_last, trt.channels_last_3d):
-        order = [0, 1, *range(3, x.dim()), 2]
-        back = [0, 1, x.dim() - 1, *range(2, x.dim() - 1)]
-        return x.permute(order).clone(memory_format=trt.contiguous_format).permute(back)
-    return call.run(x, memory_format) if call.name == "clone" else x.clone(memory_format=trt.contiguous_format)
-
-
-@rule("t")
-def _t(call: Call) -> Tensor:
-    x, rank = call.front("self"), call.rank("self")
-    if rank > 2:
-        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {rank}D")
-    return x.transpose(1, 2) if rank == 2 else x.view(x.shape)
-
-
-@rule("as_strided")
-def _as_strided(call: Call) -> Tensor:
-    """Strides and offset are those of an element in its memory, as a wrapper has them."""
-    x, offset = call.front("self"), call["storage_offset"]
-    return x.as_strided((call.size, *call["size"]), (x.stride(0), *call["stride"]), x.storage_offset() if offset is None else offset)
-
-
-@writer("copy")
-def _copy(call: Call) -> None:
-    target, dim = transform.unwrap(call.target, call.level)
-    source, source_dim = call.values[1], call.dims[1]
-    if dim is None:
-        refuse_inplace("copy")
-    x = to_front(target, dim)
-    x.copy_(source if source_dim is None else padded(to_front(source, source_dim), x.dim() - 1))
-
-
-@writer("zero")
-def _zero(call: Call) -> None:
-    transform.unwrap(call.target, call.level)[0].zero_()
-
-
-@writer("fill")
-def _fill(call: Call) -> Any:
-    if call.mode:
-        transform.unwrap(call.target, call.level)[0].fill_(call["value"])
-        return None
-    return call.run(call.front("self"), call["value"])
+    pass
 
 
 # ---- factories -----------------------------------------------------------------------------------------------------

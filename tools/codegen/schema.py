@@ -319,7 +319,7 @@ def stored_bits(op: Operator) -> tuple[str, bool]:
     return hex(sum(1 << row.code for row in dtypes.ALL if row.type in policies)), "bits" in policies.values()
 
 
-_DIMS_WORD = re.compile(r"[a-z0-9]|\[[a-z]\]|\*|\.\.\.|conj|\[?(?P<argument>\w{2,})\]?|(perm|sizes)\((?P<whole>\w+)\)")
+_DIMS_WORD = re.compile(r"[a-z0-9]|\[[a-z]\]|\*|\.\.\.|conj|\[?(?P<argument>\w{2,})\]?|(perm|sizes|strides)\((?P<whole>\w+)\)")
 
 
 def check_dims(row: dict[str, Any], arguments: list[Argument], where: str) -> None:
