@@ -11,6 +11,7 @@ from importlib import import_module
 import tensorrt_lite._C as _C
 from tensorrt_lite._C.core.overrides import NOT_ASKED, PublicFunction
 from tensorrt_lite._C import FACTORIES, FAMILIES
+from tensorrt_lite._C.autograd.autocast import put_policies
 from tensorrt_lite._C.autograd.node import namespace
 from tensorrt_lite._C.ops import support as _support
 from tensorrt_lite._C.ops.entry import Entry
@@ -36,10 +37,13 @@ def _collect() -> None:
     for family in (*(f"_C.ops.{f}" for f in FAMILIES), *(f"_compositions.{f}" for f in COMPOSED)):
         module = import_module(f"tensorrt_lite.{family}")
         contents = vars(module)
-        for name, flags in exports(family, contents).items():
-            function = contents[name]
-            if not isinstance(function, Entry):
+        exported = exports(family, contents)
+        for name in exported:
+            if not isinstance(function := contents[name], Entry):
                 _support.take_numpy_names(getattr(function, "impl", function))
+        with_policies = put_policies(contents, exported, _C.AUTOCAST, ("", "nn.functional."))
+        for name, flags in exported.items():
+            function = contents[name]
             # the package's own calls are no calls of the user's: overrides are not asked, modes below autograd are
             called = PublicFunction(function, name, "tensorrt_lite", opaque=NOT_ASKED, factory=True) if name in FACTORIES else function
             space[name] = called
@@ -48,10 +52,11 @@ def _collect() -> None:
                 FUNCTIONS[name] = function
             if "m" in flags:
                 METHODS[name] = function
-        METHODS.update(contents.get("METHOD_ALIASES", ()))
+        aliases = {n: with_policies.get(id(f), f) for n, f in contents.get("FUNCTION_ALIASES", {}).items()}
+        METHODS.update({n: with_policies.get(id(f), f) for n, f in contents.get("METHOD_ALIASES", {}).items()})
         SYMBOLS.update(contents.get("SYMBOLS", ()))
-        FUNCTIONS.update(contents.get("FUNCTION_ALIASES", ()))
-        for name, function in contents.get("FUNCTION_ALIASES", {}).items():
+        FUNCTIONS.update(aliases)
+        for name, function in aliases.items():
             space.setdefault(name, function)
 
 

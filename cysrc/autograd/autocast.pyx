@@ -343,9 +343,25 @@ trt_prepare_policy_type(PolicyFunction)
 
 
 def policy(cpu=None, cuda=None):
-    """Decorates a composition that PyTorch's lists name: `lower`, `float32`, `promote` or `banned` on a device; None: it casts nothing there."""
+    """Decorates a part of a composition that casts on its own: `lower`, `float32`, `promote` or `banned` on a device; None: it casts nothing there.
+    What a row names says so by its `autocast`."""
     cdef str letters = "".join(["-" if name is None else POLICIES[name] for name in (cpu, cuda)])
     return lambda function: PolicyFunction(function, letters)
+
+
+def put_policies(dict namespace not None, names, dict table not None, spaces=("",)):
+    """Puts the policies of composed rows in front of a module's functions, in place. table: {row: two letters}; a row's name is the function's behind
+    one of `spaces` ("fft_"). Returns {id of a function: what took its place}."""
+    replaced = {}
+    for name in names:
+        function = namespace.get(name)
+        if function is None or type(function) is PolicyFunction:
+            continue
+        letters = next((table[space + name] for space in spaces if space + name in table), None)
+        if letters is not None:
+            namespace[name] = PolicyFunction(function, letters)
+            replaced[id(function)] = namespace[name]
+    return replaced
 
 
 # ---- the thread's state --------------------------------------------------------------------------------------------

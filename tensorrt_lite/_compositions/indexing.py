@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.autograd.forward import get_tangent
 from tensorrt_lite._C.autograd.node import namespace
 from tensorrt_lite._C.core.python_key import is_transformed
@@ -123,7 +122,6 @@ def fill_diagonal_(self: Any, fill_value: Any, wrap: Any = False) -> Tensor:
     return self
 
 
-@autocast_policy(cuda="float32")
 def renorm(input: Any, p: Any, dim: Any, maxnorm: Any, *, out: Any = None) -> Tensor:
     """input with each slice along dim scaled down to a p-norm of at most maxnorm."""
     x = tensor_argument(input, "renorm", "input")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.autograd.forward import get_tangent
 from tensorrt_lite._C.autograd.node import namespace
 from tensorrt_lite._C.autograd.operator_nodes import joined as _one_step
@@ -124,7 +123,6 @@ def linalg_lu(A: Any, *, pivot: bool = True, out: Any = None) -> Any:
     return _all_into("linalg_lu", ("P", "L", "U"), _one_step("LinalgLu", lu_unpack(packed, pivots, unpack_pivots=pivot)), out, True)
 
 
-@autocast_policy(cpu="float32")
 def lu(A: Any, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
     """(LU, pivots) of linalg.lu_factor, with get_infos and the error codes. A: (*, m, n)."""
     results = tuple(_ops.linalg_lu_factor_ex(A, pivot=pivot))
@@ -141,13 +139,11 @@ def lu(A: Any, pivot: bool = True, get_infos: bool = False, out: Any = None) -> 
     return result_type("_lu_with_info", ("LU", "pivots", "info"))(results) if get_infos else results
 
 
-@autocast_policy(cpu="float32")
 def lu_solve(b: Any, LU_data: Any, LU_pivots: Any, *, out: Any = None) -> Any:
     """linalg.lu_solve with the right-hand side first."""
     return _ops.linalg_lu_solve(LU_data, LU_pivots, b) if out is None else _ops.linalg_lu_solve(LU_data, LU_pivots, b, out=out)
 
 
-@autocast_policy(cpu="float32")
 def triangular_solve(b: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False, *, out: Any = None) -> Any:
     """(X, a copy of A) with A X = b or, with transpose, A^T X = b. b: (*, m, k), A: (*, m, m)."""
     _check_matrix("triangular_solve", b, "b")
@@ -166,13 +162,11 @@ def linalg_qr(A: Any, mode: str = "reduced", *, out: Any = None) -> Any:
     return _all_into("linalg_qr", ("Q", "R"), _ops._linalg_qr(A, mode), out, True)
 
 
-@autocast_policy(cpu="float32")
 def qr(input: Any, some: bool = True, *, out: Any = None) -> Any:
     """linalg.qr, reduced or, without some, complete."""
     return _all_into("qr", ("Q", "R"), _ops._linalg_qr(input, "reduced" if some else "complete"), out, True)
 
 
-@autocast_policy(cpu="float32")
 def svd(input: Any, some: bool = True, compute_uv: bool = True, *, out: Any = None) -> Any:
     """(U, S, V) with input = U diag(S) V^H; linalg.svd is the form to prefer. Without compute_uv U and V are zero."""
     if compute_uv:
@@ -192,7 +186,6 @@ def _dims_of(dim: Any) -> tuple[int, ...]:
     return (dim,) if isinstance(dim, int) else tuple(dim)
 
 
-@autocast_policy(cuda="float32")
 def linalg_matrix_norm(A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Any:
     """The norm of matrices over two dimensions: 'fro', 1, -1, inf or -inf, or of singular values: 2, -2 or 'nuc'."""
     _check_matrix("linalg.matrix_norm", A)
@@ -254,7 +247,6 @@ def linalg_norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False,
     return _ops.linalg_vector_norm(A, 2 if ord is None else ord, dims, keepdim, dtype=dtype, out=out)
 
 
-@autocast_policy(cpu="float32")
 def linalg_cond(A: Any, p: Any = None, *, out: Any = None) -> Any:
     """The condition number: the largest singular value by the smallest (p None or 2; -2: the inverse), or norm(A, p) norm(A^-1, p)."""
     _check_matrix("linalg.cond", A)
@@ -306,7 +298,6 @@ def _threshold(largest: Any, atol: Any, rtol: Any) -> Any:
     return _ops.maximum(atol.to(largest.dtype), rtol * largest)
 
 
-@autocast_policy(cpu="float32")
 def linalg_matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None, out: Any = None) -> Any:
     """How many singular values (hermitian: absolute eigenvalues) are above max(atol, rtol * the largest). A: (*, m, n) -> (*)."""
     _check_matrix("linalg.matrix_rank", A)
@@ -363,13 +354,11 @@ def _has_tangents(tensors: list[Any]) -> bool:
     return any(get_tangent(t) is not None for t in tensors) or is_transformed(tensors)
 
 
-@autocast_policy(cpu="float32")
 def pinverse(input: Any, rcond: float = 1e-15) -> Any:
     """linalg.pinv with a relative tolerance."""
     return linalg_pinv(input, rcond)
 
 
-@autocast_policy(cpu="float32")
 def linalg_lstsq(A: Any, B: Any, rcond: Any = None, *, driver: str | None = None, out: Any = None) -> Any:
     """(solution, residuals, rank, singular_values) of the least squares problem A X = B. A: (*, m, n), B: (*, m, k) or (*, m).
 
@@ -541,7 +530,6 @@ def _product(sizes: Sequence[int]) -> int:
     return n
 
 
-@autocast_policy(cpu="float32")
 def linalg_tensorinv(A: Any, ind: int = 2, *, out: Any = None) -> Any:
     """The inverse with respect to tensordot over the first `ind` dimensions, whose sizes multiply to the others'."""
     if ind <= 0:
@@ -556,7 +544,6 @@ def linalg_tensorinv(A: Any, ind: int = 2, *, out: Any = None) -> Any:
     return deliver_result("linalg_tensorinv", result, out)
 
 
-@autocast_policy(cpu="float32")
 def linalg_tensorsolve(A: Any, B: Any, dims: Any = None, *, out: Any = None) -> Any:
     """X with tensordot(A, X, X.dim()) = B; `dims` of A are moved to its end first."""
     A, B = _computed_in(A, out), _computed_in(B, out)
@@ -645,7 +632,6 @@ def corrcoef(input: Any) -> Any:
     return c.clamp(-1, 1)
 
 
-@autocast_policy(cuda="float32")
 def dist(input: Any, other: Any, p: float = 2) -> Any:
     """The p-norm of input - other, as a number."""
     return _ops.norm(input - other, p)
@@ -685,7 +671,6 @@ def _matrix_distances(x1: Any, x2: Any) -> Any:
     return _ops.where(apart, _ops.where(apart, squares, 1.0).sqrt(), 0.0)
 
 
-@autocast_policy(cpu="float32", cuda="float32")
 def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str | None = "use_mm_for_euclid_dist_if_necessary") -> Any:
     """The p-norms of the differences of all rows. x1: (*, n, d), x2: (*, m, d), batches broadcast -> (*, n, m).
 
@@ -714,7 +699,6 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str | None = "use_mm_f
     return _row_norms(x1.unsqueeze(-2) - x2.unsqueeze(-3), p)
 
 
-@autocast_policy(cuda="float32")
 def pdist(input: Any, p: float = 2.0) -> Any:
     """The p-norms of the differences of all pairs of rows, first with second, first with third, ... input: (n, d) -> (n (n - 1) / 2,)."""
     if input.dim() != 2:

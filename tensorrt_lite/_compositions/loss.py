@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.autograd.node import namespace
 from tensorrt_lite._C.core.hints import hinted
 from tensorrt_lite._C.core.tensor import TensorBase
@@ -24,7 +23,6 @@ def _reduced(loss: Any, reduction: int) -> Any:
     return loss.mean() if reduction == 1 else loss.sum() if reduction == 2 else loss
 
 
-@autocast_policy(cpu="float32", cuda="float32")
 def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: int = 1) -> Tensor:
     """1 - cos(input1, input2) where target is 1, max(0, cos - margin) where it is -1; inputs (N, D) or (D)."""
     if target.dim() not in (0, 1):
@@ -44,7 +42,6 @@ def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float =
     return _reduced(positive + negative, reduction)
 
 
-@autocast_policy(cpu="float32", cuda="float32")
 def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, reduction: int = 1) -> Tensor:
     """input where target is 1, max(0, margin - input) where it is -1."""
     zero = _ops.zeros((), dtype=input.dtype, device=input.device)
@@ -53,13 +50,11 @@ def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, reduction
     return _reduced(negative + positive, reduction)
 
 
-@autocast_policy(cpu="float32", cuda="float32")
 def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: int = 1) -> Tensor:
     """max(0, -target * (input1 - input2) + margin)."""
     return _reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
 
 
-@autocast_policy(cpu="float32", cuda="float32")
 def poisson_nll_loss(input: Any, target: Any, log_input: bool, full: bool, eps: float, reduction: int) -> Tensor:
     """exp(input) - target * input (of a log rate), or input - target * log(input + eps); `full` adds Stirling's approximation of log(target!)."""
     loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
@@ -69,7 +64,6 @@ def poisson_nll_loss(input: Any, target: Any, log_input: bool, full: bool, eps: 
     return _reduced(loss, reduction)
 
 
-@autocast_policy(cpu="float32", cuda="float32")
 def triplet_margin_loss(
     anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False, reduction: int = 1
 ) -> Tensor:
@@ -94,7 +88,6 @@ def _lengths(lengths: Any, what: str) -> Sequence[int]:
     return [int(n) for n in lengths]
 
 
-@autocast_policy(cpu="float32", cuda="float32")
 def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: int = 1, zero_infinity: bool = False) -> Tensor:
     """The negative log likelihood of targets over all their alignments."""
     x, y = tensor_argument(log_probs, "ctc_loss", "log_probs"), tensor_argument(targets, "ctc_loss", "targets")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.autograd.node import namespace
 from tensorrt_lite._C.core.dtype import _dtype_by_name, can_cast_types, promote_types
 from tensorrt_lite._C.core.hints import hinted
@@ -91,7 +90,6 @@ def _addr_value(input: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any) -> Any:
     return _ops.add(input if beta == 1 else input * beta, pairs)
 
 
-@autocast_policy(cuda="lower")
 def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Tensor:
     """beta input + alpha outer(vec1, vec2). input: broadcasts to (n, m); vec1: (n,), vec2: (m,)."""
     return deliver_result("addr", _addr_value(input, vec1, vec2, beta, alpha), out)
@@ -123,7 +121,6 @@ def kron(input: Any, other: Any, *, out: Any = None) -> Tensor:
 # ---- sums of products over dimensions -------------------------------------------------------------------------------
 
 
-@autocast_policy(cuda="promote")
 def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Tensor:
     """Sum over dims (a number: the last of a with the first of b; or two lists) of the products of a and b."""
     tensor_argument(a, "tensordot", "a")
@@ -174,7 +171,6 @@ def inner(input: Any, other: Any, *, out: Any = None) -> Tensor:
     return tensordot(input, other, ([-1], [-1]), out)
 
 
-@autocast_policy(cuda="promote")
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
     """input1: (..., in1), input2: (..., in2), weight: (out, in1, in2), bias: (out,) -> (..., out)."""
     tensor_argument(input1, "bilinear", "input1")
@@ -229,7 +225,6 @@ def addbmm_(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any =
     return input.addmm_(a, b, beta=beta, alpha=alpha)
 
 
-@autocast_policy(cuda="lower")
 def linalg_multi_dot(tensors: Any, *, out: Any = None) -> Tensor:
     """The product of two or more matrices (the first and the last may be vectors) in the cheapest order."""
     ts = tensor_list_argument(tensors, "multi_dot", "tensors")
@@ -276,7 +271,6 @@ def _chain_product(ts: list[Any], best: dict[tuple[int, int], tuple[int, int]], 
     return _ops.mm(_chain_product(ts, best, i, k), _chain_product(ts, best, k + 1, j))
 
 
-@autocast_policy(cuda="lower")
 def chain_matmul(*matrices: Any, out: Any = None) -> Tensor:
     """The product of matrices in the cheapest order (older name of linalg.multi_dot)."""
     if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)):
@@ -322,7 +316,6 @@ def matrix_power(input: Any, n: Any, *, out: Any = None) -> Tensor:
     return deliver_result("matrix_power", result, out, exact)
 
 
-@autocast_policy(cpu="lower", cuda="lower")
 def linalg_vecdot(x: Any, y: Any, *, dim: Any = -1, out: Any = None) -> Tensor:
     """Dot products along a dimension, x conjugated; other dimensions broadcast."""
     tensor_argument(x, "linalg_vecdot", "x")
@@ -352,7 +345,6 @@ def linalg_cross(input: Any, other: Any, *, dim: Any = -1, out: Any = None) -> T
     return deliver_result("linalg_cross", _ops.stack(parts, dim), out, True)
 
 
-@autocast_policy(cuda="promote")
 def cross(input: Any, other: Any, dim: Any = None, *, out: Any = None) -> Tensor:
     """linalg.cross along dim, by default the first dimension of size 3."""
     tensor_argument(input, "cross", "input")
@@ -587,7 +579,6 @@ def _follow(plan: tuple[Any, ...], operands: Sequence[Any]) -> Any:
     return left[0].view(left[0].shape) if left[0] is operands[0] else left[0]
 
 
-@autocast_policy(cuda="lower")
 def einsum(*args: Any) -> Tensor:
     """einsum(equation, *operands) or einsum(op1, sublist1, ..., [out]): sums of products over labelled dimensions."""
     if len(args) == 3 and isinstance(args[0], str):

@@ -5,7 +5,7 @@ Gates are stacked in PyTorch's order: LSTM input, forget, cell, output; GRU rese
 
 from __future__ import annotations
 
-from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
+from tensorrt_lite._C.autograd.autocast import policy
 from tensorrt_lite._C.autograd.node import namespace
 from tensorrt_lite._C.core.tensor import TensorBase
 from tensorrt_lite._C.ops.support import tensor_argument, tensor_list_argument
@@ -97,13 +97,13 @@ def _recurrent_layer_gradient(grads: Sequence[Any], tensors: Sequence[Any], want
     return [next(found) if w else None for w in wanted]
 
 
-@autocast_policy(cpu="lower", cuda="lower")
+@policy(cpu="lower", cuda="lower")
 def _lowered(*tensors: Any) -> tuple[Any, ...]:
     """What PyTorch's fused layers have under autocast."""
     return tensors
 
 
-@autocast_policy(cuda="lower")
+@policy(cuda="lower")
 def _lowered_on_cuda(*tensors: Any) -> tuple[Any, ...]:
     """What PyTorch fuses on CUDA alone: on the CPU its products are in the lower precision, the rest is not."""
     return tensors

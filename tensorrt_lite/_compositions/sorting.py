@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 
-from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.autograd.node import namespace
 from tensorrt_lite._C.core.dtype import _dtype_by_name
 from tensorrt_lite._C.core.python_key import is_transformed
@@ -117,13 +116,11 @@ def _quantile(name: str, input: Any, q: Any, dim: Any, keepdim: Any, interpolati
     return deliver_result(name, result, out)
 
 
-@autocast_policy(cpu="float32")
 def quantile(input: Any, q: Any, dim: Any = None, keepdim: Any = False, *, interpolation: Any = "linear", out: Any = None) -> Tensor:
     """The q-th quantiles (a number or a vector in [0, 1], whose dimension leads) of all elements or along dim."""
     return _quantile("quantile", input, q, dim, keepdim, interpolation, out, False)
 
 
-@autocast_policy(cpu="float32")
 def nanquantile(input: Any, q: Any, dim: Any = None, keepdim: Any = False, *, interpolation: Any = "linear", out: Any = None) -> Tensor:
     """quantile of the elements that are not NaN."""
     return _quantile("nanquantile", input, q, dim, keepdim, interpolation, out, True)

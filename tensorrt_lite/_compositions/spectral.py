@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import warnings
 
-from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.autograd.node import namespace
 from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
 
@@ -31,7 +30,6 @@ def _warn_without_window(name: str, window: Tensor | None, advice: str) -> None:
         warnings.warn(f"{name}: A window was not provided. A rectangular window will be applied, {advice}", UserWarning, stacklevel=3)
 
 
-@autocast_policy(cpu="float32")
 def stft(
     input: Tensor,
     n_fft: int,

@@ -14,8 +14,9 @@ tensor([1., 1.])
 
 from __future__ import annotations
 
+from tensorrt_lite import _C
+from tensorrt_lite._C.autograd.autocast import put_policies as _put_policies
 from tensorrt_lite import _ops, _public
-from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.core.dtype import get_default_dtype as _default_dtype
 from tensorrt_lite._C.ops.support import deliver_result, type_name
 
@@ -170,42 +171,36 @@ def _hermitian_transform(name: str, x: Tensor, dims: list[int], lengths: list[in
 # ---- one dimension -------------------------------------------------------------------------------------------------
 
 
-@autocast_policy(cpu="float32")
 def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
     """The spectrum along dim: X[k] = sum over j of input[j] exp(-2 pi i j k / n). input: (*, m, *) -> complex (*, n, *)."""
     dim = _wrap(dim, input.dim())
     return _transform("fft_fft", input, [dim], [_length(n, input.size(dim))], norm, True, out)
 
 
-@autocast_policy(cpu="float32")
 def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
     """The inverse of fft. input: (*, m, *) -> complex (*, n, *)."""
     dim = _wrap(dim, input.dim())
     return _transform("fft_ifft", input, [dim], [_length(n, input.size(dim))], norm, False, out)
 
 
-@autocast_policy(cpu="float32")
 def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
     """The first n // 2 + 1 frequencies of a real signal; the others are their conjugates. input: real (*, m, *) -> complex (*, n // 2 + 1, *)."""
     dim = _wrap(dim, input.dim())
     return _real_transform("fft_rfft", _real_signal("rfft", input), [dim], [_length(n, input.size(dim))], norm, True, out)
 
 
-@autocast_policy(cpu="float32")
 def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
     """The inverse of rfft: a real signal of n elements, 2 * (m - 1) where n is not given. input: (*, m, *) -> real (*, n, *)."""
     dim = _wrap(dim, input.dim())
     return _hermitian_transform("fft_irfft", input, [dim], [_length(n, 2 * (input.size(dim) - 1))], norm, False, out)
 
 
-@autocast_policy(cpu="float32")
 def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
     """The real spectrum of a Hermitian signal, given as its first half. input: (*, m, *) -> real (*, n, *), n = 2 * (m - 1) where not given."""
     dim = _wrap(dim, input.dim())
     return _hermitian_transform("fft_hfft", input, [dim], [_length(n, 2 * (input.size(dim) - 1))], norm, True, out)
 
 
-@autocast_policy(cpu="float32")
 def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
     """The inverse of hfft: the first half of a Hermitian signal. input: real (*, m, *) -> complex (*, n // 2 + 1, *)."""
     dim = _wrap(dim, input.dim())
@@ -215,28 +210,24 @@ def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None =
 # ---- several dimensions --------------------------------------------------------------------------------------------
 
 
-@autocast_policy(cpu="float32")
 def fftn(input: Tensor, s: Sizes = None, dim: Sizes = None, norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
     """fft over several dimensions: those of dim, else the last len(s), else all. s: lengths."""
     dims, lengths = _dims_and_lengths(input, s, dim)
     return _transform("fft_fftn", input, dims, lengths, norm, True, out)
 
 
-@autocast_policy(cpu="float32")
 def ifftn(input: Tensor, s: Sizes = None, dim: Sizes = None, norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
     """The inverse of fftn."""
     dims, lengths = _dims_and_lengths(input, s, dim)
     return _transform("fft_ifftn", input, dims, lengths, norm, False, out)
 
 
-@autocast_policy(cpu="float32")
 def rfftn(input: Tensor, s: Sizes = None, dim: Sizes = None, norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
     """fftn of a real signal; the last of the dimensions keeps its first n // 2 + 1 frequencies."""
     dims, lengths = _dims_and_lengths(input, s, dim)
     return _real_transform("fft_rfftn", _real_signal("rfftn", input), dims, lengths, norm, True, out)
 
 
-@autocast_policy(cpu="float32")
 def irfftn(input: Tensor, s: Sizes = None, dim: Sizes = None, norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
     """The inverse of rfftn: a real signal, whose last length is 2 * (m - 1) where s does not tell it."""
     return _hermitian_transform("fft_irfftn", input, *_hermitian_dims(input, s, dim), norm, False, out)
@@ -253,25 +244,21 @@ def ihfftn(input: Tensor, s: Sizes = None, dim: Sizes = None, norm: str | None =
     return _real_transform("fft_ihfftn", _real_signal("ihfftn", input), dims, lengths, norm, False, out)
 
 
-@autocast_policy(cpu="float32")
 def fft2(input: Tensor, s: Sizes = None, dim: Sizes = (-2, -1), norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
     """fftn over two dimensions, the last ones where dim is not given."""
     return fftn(input, s, dim, norm, out=out)
 
 
-@autocast_policy(cpu="float32")
 def ifft2(input: Tensor, s: Sizes = None, dim: Sizes = (-2, -1), norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
     """ifftn over two dimensions."""
     return ifftn(input, s, dim, norm, out=out)
 
 
-@autocast_policy(cpu="float32")
 def rfft2(input: Tensor, s: Sizes = None, dim: Sizes = (-2, -1), norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
     """rfftn over two dimensions."""
     return rfftn(input, s, dim, norm, out=out)
 
 
-@autocast_policy(cpu="float32")
 def irfft2(input: Tensor, s: Sizes = None, dim: Sizes = (-2, -1), norm: str | None = None, *, out: Tensor | None = None) -> Tensor:
     """irfftn over two dimensions."""
     return irfftn(input, s, dim, norm, out=out)
@@ -332,4 +319,5 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
+_put_policies(globals(), __all__, _C.AUTOCAST, ("fft_",))
 _public.publish(globals(), __all__)

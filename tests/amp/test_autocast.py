@@ -514,9 +514,24 @@ def test_operators_off_the_lists_have_no_kernel_of_autocast():
     from tensorrt_lite._C.core.dispatch import operator_kernels
     from tools.codegen.schema import load
 
-    listed = {op.name for op in load(Path(__file__).parents[2] / "cysrc" / "ops") if "autocast" in op.row}
+    listed = {op.name for op in load(Path(__file__).parents[2] / "cysrc" / "ops") if "autocast" in op.row and op.kind != "composed"}
     assert {operator for operator, keys in operator_kernels().items() if "Autocast" in keys and "::" not in operator} == listed
     assert {"mm", "exp", "sum"} <= listed and not {"add", "relu", "view"} & listed
+
+
+def test_policies_of_compositions_are_those_of_their_rows():
+    """Each composed row with `autocast` has its policy in front of the function."""
+    from tensorrt_lite import _C, _ops
+    from tensorrt_lite._C.autograd.autocast import PolicyFunction
+
+    def impl(name):
+        if name.startswith("fft_"):
+            return getattr(trt.fft, name[4:]).impl
+        found = getattr(_ops, name, None)
+        return found if found is not None else getattr(trt.nn.functional, name.rpartition(".")[2]).impl
+
+    assert {name for name in _C.AUTOCAST if not isinstance(impl(name), PolicyFunction)} == set()
+    assert _C.AUTOCAST["tensordot"] == "-p" and _C.AUTOCAST["conv2d"] == "ll" and _C.AUTOCAST["nn.functional.binary_cross_entropy"] == "fb"
 
 
 def test_questions_about_devices_that_only_pytorch_has():

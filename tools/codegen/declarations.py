@@ -12,7 +12,7 @@ from typing import Any
 
 from .entries import has_entry
 from .pointwise import loops_of
-from .schema import COMPLEX, DTYPES, MODULES, Operator, aliases, contract, schema_text, tags_of
+from .schema import COMPLEX, DTYPES, MODULES, Operator, aliases, autocast_letters, contract, schema_text, tags_of
 
 _EXPRESSIONS = {"expr": "", "int_expr": "integer", "complex_expr": "complex", "bool_expr": "bool"}
 _KEPT = ("overloads", "starred", "by_name", "opaque", "spellings", "promote", "autocast", "forward", "samples", "symbol", "node", "dims", "shape", "dtype", "require", "let", "forms", "wraps", "selects")
@@ -159,7 +159,13 @@ def public_source(operators: Iterable[Operator]) -> str:
     for name, found in (*manners.items(), ("FACTORIES", factories)):
         text += f"{name} = {pprint.pformat(found, width=160, compact=True)}\n"
     text += f"SPELLINGS = {pprint.pformat(spellings, width=160, compact=True)}\n"
+    text += f"AUTOCAST = {pprint.pformat(composed_autocast(operators), width=160, compact=True)}\n"
     return text + f"COMPOSED = {pprint.pformat(composed_names(operators), width=160, compact=True)}\n"
+
+
+def composed_autocast(operators: Iterable[Operator]) -> dict[str, str]:
+    """{composed row: its policies under autocast, a letter for the CPU and one for CUDA}."""
+    return {op.name: autocast_letters(op).strip('"') for op in operators if op.kind == "composed" and "autocast" in op.row}
 
 
 def composed_names(operators: Iterable[Operator]) -> dict[str, dict[str, str]]:

@@ -33,7 +33,7 @@ any length that do not say where to compute) and `PyObject` (what is no value of
 | require | generated | [condition -> message] of what is refused (shapes.py) |
 | let | generated | {name: expression} for parts of shape, dtype and require (shapes.py) |
 | dims | generated | which dimension of which operand goes where, `n k, k m -> n m` (tensorrt_lite/_transforms/rules_rows.py); vmap follows it. Pointwise rows and structured ones with `self` and `dim` need none |
-| autocast | generated | how arguments are cast under autocast (autograd/autocast.pyx): lower, float32, promote, float32_sum or banned, also by device |
+| autocast | all | how arguments are cast under autocast (autograd/autocast.pyx): lower, float32, promote, float32_sum or banned, also by device |
 | decompose | generated | what modes and subclasses see in the row's place: a formula over `_ops` and the arguments, or a function of tensorrt_lite/_decompositions (`loss.cross_entropy`) with the row's arguments; a `trtl::` row has one |
 | backward | generated | {argument: formula of its gradient}, or `none` |
 | forward | generated | how tangents pass: `linear` in all differentiable arguments together, or by argument `linear` or a formula over the arguments, `<argument>_t` and `result`. Without it the derivative comes from the Node's. Of a pointwise row `self_adjoint` where the function of complex numbers is not holomorphic |
@@ -119,7 +119,7 @@ TAGS = {
     "stored_ints", "stored_complex",
 }  # fmt: skip
 COMPOSED_KEYS = {
-    "tags", "op", "kind", "signature", "overload", "overloads", "starred", "variants", "aliases", "doc", "by_name", "opaque", "spellings", "view",
+    "autocast", "tags", "op", "kind", "signature", "overload", "overloads", "starred", "variants", "aliases", "doc", "by_name", "opaque", "spellings", "view",
 }  # fmt: skip
 
 

@@ -1,7 +1,6 @@
 # scaled_dot_product_attention: float32 (and halves, in float32) over loops/attention.c in memory linear in the length, on CUDA also double
 # and dropout; the rest and masks that need a gradient by composition, which holds the (L, S) weights.
 
-from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.ops.matmul.packed cimport bf16_by_tiles
 from tensorrt_lite._C.steps.attention cimport (
     has_attend, run_attend, run_attend_backward, run_attention_draw, run_attention_kept, run_attention_takes, set_attend, set_attend_backward, set_attention_takes)
@@ -376,7 +375,6 @@ cdef bint takes_both_masks(TensorBase query, TensorBase mask, double dropout_p) 
     return tiled_enabled and query.device_type == DEV_CPU and query.ndim == 4 and dropout_p == 0 and not mask.keys & K_DERIVATIVES
 
 
-@autocast_policy(cpu="lower", cuda="lower")
 def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False):
     """softmax(query key^T scale + mask) value: `query: (..., L, E)`, `key: (..., S, E)`, `value: (..., S, EV)`; scale is 1 / sqrt(E).
 

@@ -6,7 +6,6 @@
 # height of 1. Three are two with planes gathered along the depth: (N, C, D, H, W) becomes (N * OD, C * KD, H, W), whose weight
 # has the same memory, a part of them at a time; those of one element along two neighbouring dimensions are two without any. Small images, and 1x1 kernels on halves, are GEMMs (gemm.pyx).
 from tensorrt_lite._C.core.hints import hinted
-from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.core.allocator cimport block_alloc
 from tensorrt_lite._C.core.memory_format cimport dense_in_format, empty_in_format, in_format, suggests_last
 from tensorrt_lite._C.ops.conv.kernels cimport CONV_FORWARD, CONV_INPUT, CONV_WEIGHT, conv_kernels, conv_problem, conv_work
@@ -912,37 +911,31 @@ cdef object transposed(int n, str name, object input, object weight, object bias
     return r.squeeze(0) if unbatched else r
 
 
-@autocast_policy(cpu="lower", cuda="lower")
 def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Convolution of `input: (N, C, L)` or (C, L) with `weight: (O, C / groups, K)`; padding may be 'same' or 'valid'."""
     return convolve(1, "conv1d", input, weight, bias, stride, padding, dilation, groups)
 
 
-@autocast_policy(cpu="lower", cuda="lower")
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Convolution of `input: (N, C, H, W)` or (C, H, W) with `weight: (O, C / groups, KH, KW)`; padding may be 'same' or 'valid'."""
     return convolve(2, "conv2d", input, weight, bias, stride, padding, dilation, groups)
 
 
-@autocast_policy(cpu="lower", cuda="lower")
 def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Convolution of `input: (N, C, D, H, W)` or (C, D, H, W) with `weight: (O, C / groups, KD, KH, KW)`."""
     return convolve(3, "conv3d", input, weight, bias, stride, padding, dilation, groups)
 
 
-@autocast_policy(cpu="lower", cuda="lower")
 def conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """The adjoint of conv1d: `input: (N, C, L)`, `weight: (C, O / groups, K)`."""
     return transposed(1, "conv_transpose1d", input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
-@autocast_policy(cpu="lower", cuda="lower")
 def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """The adjoint of conv2d: `input: (N, C, H, W)`, `weight: (C, O / groups, KH, KW)`."""
     return transposed(2, "conv_transpose2d", input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
-@autocast_policy(cpu="lower", cuda="lower")
 def conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """The adjoint of conv3d: `input: (N, C, D, H, W)`, `weight: (C, O / groups, KD, KH, KW)`."""
     return transposed(3, "conv_transpose3d", input, weight, bias, stride, padding, output_padding, groups, dilation)

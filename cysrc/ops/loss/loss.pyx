@@ -2,7 +2,6 @@
 # bring other shapes to these. reduction: 0 none, 1 mean, 2 sum. Steps of the CPU are in cpu.pyx, of CUDA in
 # cysrc/cuda/softmax.pyx.
 from tensorrt_lite._C.core.hints import hinted
-from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.autograd.operator_nodes import flat_gradient
 from tensorrt_lite._C.ops.loss.rows cimport lies_by_rows
 from tensorrt_lite._C.steps.loss cimport (
@@ -341,14 +340,12 @@ cdef int check_reduction(int64_t reduction) except -1:
     return 0
 
 
-@autocast_policy(cpu="float32", cuda="float32")
 def mse_loss(input, target, reduction=1):
     """(input - target) ** 2, reduced: 0 none, 1 mean, 2 sum."""
     check_reduction(reduction)
     return reduced(op__squared_error(as_tensor_arg(input, "mse_loss", "input"), as_tensor_arg(target, "mse_loss", "target"), NULL, None, FRESH), reduction)
 
 
-@autocast_policy(cpu="float32", cuda="float32")
 def l1_loss(input, target, reduction=1):
     """|input - target|, reduced."""
     check_reduction(reduction)
@@ -356,7 +353,6 @@ def l1_loss(input, target, reduction=1):
     return reduced(<TensorBase?>_ops.abs(_ops.sub(as_tensor_arg(input, "l1_loss", "input"), as_tensor_arg(target, "l1_loss", "target"))), reduction)
 
 
-@autocast_policy(cpu="float32", cuda="float32")
 def soft_margin_loss(input, target, reduction=1):
     """log(1 + exp(-target * input)), reduced."""
     check_reduction(reduction)
@@ -370,7 +366,6 @@ cdef inline void real_param(Scalar* s, double v) noexcept:
     s.i = <int64_t>v
 
 
-@autocast_policy(cpu="float32", cuda="float32")
 def smooth_l1_loss(input, target, reduction=1, beta=1.0):
     """d ** 2 / (2 beta) where d = |input - target| < beta, else d - beta / 2, reduced."""
     cdef Scalar s
@@ -384,7 +379,6 @@ def smooth_l1_loss(input, target, reduction=1, beta=1.0):
     return reduced(op__smooth_error(as_tensor_arg(input, "smooth_l1_loss", "input"), as_tensor_arg(target, "smooth_l1_loss", "target"), &s, None, FRESH), reduction)
 
 
-@autocast_policy(cpu="float32", cuda="float32")
 def huber_loss(input, target, reduction=1, delta=1.0):
     """d ** 2 / 2 where d = |input - target| <= delta, else delta (d - delta / 2), reduced."""
     cdef Scalar s
@@ -406,7 +400,6 @@ cdef bint outside_unit(TensorBase x):
     return not _ops.equal(_ops.clamp(detached, 0, 1), detached)
 
 
-@autocast_policy(cpu="float32", cuda="banned")
 def binary_cross_entropy(input, target, weight=None, reduction=1):
     """-(t log(p) + (1 - t) log(1 - p)) with logarithms clamped at -100, weighted and reduced."""
     cdef TensorBase x = as_tensor_arg(input, "binary_cross_entropy", "input"), t = as_tensor_arg(target, "binary_cross_entropy", "target"), r
@@ -423,7 +416,6 @@ def binary_cross_entropy(input, target, weight=None, reduction=1):
     return reduced(r, reduction)
 
 
-@autocast_policy(cpu="float32", cuda="float32")
 def binary_cross_entropy_with_logits(input, target, weight=None, pos_weight=None, reduction=1):
     """binary_cross_entropy of sigmoid(input) without overflow; pos_weight multiplies the positive part."""
     cdef TensorBase x = as_tensor_arg(input, "binary_cross_entropy_with_logits", "input"), t = as_tensor_arg(target, "binary_cross_entropy_with_logits", "target"), r
@@ -447,7 +439,6 @@ def binary_cross_entropy_with_logits(input, target, weight=None, pos_weight=None
     return reduced(r, reduction)
 
 
-@autocast_policy(cpu="float32", cuda="float32")
 def kl_div(input, target, reduction=1, *, log_target=False):
     """target * (log(target) - input), reduced; with log_target the target holds logarithms."""
     cdef TensorBase r, x, t
@@ -512,7 +503,6 @@ cdef object probabilities_loss(object input, object target, object weight, int64
     return -product.sum() / (input.numel() / classes) if input.numel() else -product.sum() / 0.0
 
 
-@autocast_policy(cpu="float32", cuda="float32")
 def cross_entropy_loss(input, target, weight=None, reduction=1, ignore_index=-100, label_smoothing=0.0):
     """-log(softmax(input))[target]: `input: (N, C, *)` or (C), target class indices (N, *) or () or probabilities like input."""
     cdef TensorBase x, t, w

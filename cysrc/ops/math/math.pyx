@@ -1,6 +1,5 @@
 # Entries of functions with optional arguments, and functions that are compositions of declared operators.
 import builtins as _builtins
-from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 
 
 cdef object squared(object input, object out, bint inplace):
@@ -122,7 +121,6 @@ def broadcast_pair(first, second):
     return _ops.expand(first, sizes), _ops.expand(second, sizes)
 
 
-@autocast_policy(cpu="float32")
 def polar(abs, angle, *, out=None):
     """abs (cos(angle) + i sin(angle))"""
     cdef TensorBase a = as_tensor_arg(abs, "polar", "abs"), b = as_tensor_arg(angle, "polar", "angle")

@@ -1,7 +1,6 @@
 # Matrix products: kernels over the step `gemm` (cpu.pyx, cysrc/cuda/matmul.pyx) and their derivatives. Kernels check shapes and dtypes and honour
 # any strides of `out`.
 from tensorrt_lite._C.core.hints import hinted
-from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.autograd.autocast cimport autocasting, cast_operand
 from tensorrt_lite._C.ops.matmul.mat cimport Mat, column_of, dense, matrix_of, transpose_mat
 from tensorrt_lite._C.steps.matmul cimport run_dot, run_gemm, run_gemm_activated, run_int_mm, run_sum_rows

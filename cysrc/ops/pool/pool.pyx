@@ -2,7 +2,6 @@
 # planes first and then the depth, which is exact for maxima (first of equals in scan order) and for averages (the divisor
 # is a product over dimensions).
 from tensorrt_lite._C.core.memory_format cimport dense_in_format, empty_in_format, in_format, kept_format, suggests_last
-from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.autograd.operator_nodes import flat_gradient
 from tensorrt_lite._C.steps.pool cimport fractional_call, pool_call, run_fractional_max, run_pool_average, run_pool_average_backward, run_pool_max, run_pool_max_backward
 
@@ -414,7 +413,6 @@ cdef object chosen(object input, object values, object at, object deep, list sha
     return in_format(values.reshape(shape), last), found
 
 
-@autocast_policy(cpu="float32")
 def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False):
     """Maxima of windows of `input: (N, C, D, H, W)` or (C, D, H, W)."""
     return max_pool3d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)[0]
@@ -464,7 +462,6 @@ def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
     return avg_pool2d(input.unsqueeze(-2), [1] + k, [1] + st, [0] + flat_line(padding, "avg_pool1d", "padding"), ceil_mode, count_include_pad).squeeze(-2)
 
 
-@autocast_policy(cpu="float32")
 def avg_pool3d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None, *, out=None):
     """Means of windows of `input: (N, C, D, H, W)` or (C, D, H, W)."""
     check_volume(input, "avg_pool3d", -4)
@@ -540,7 +537,6 @@ def adaptive_avg_pool1d(input, output_size):
     return _adaptive_avg_pool2d(input.unsqueeze(-2), [1] + sizes_of(output_size, input, 1, "adaptive_avg_pool1d")).squeeze(-2)
 
 
-@autocast_policy(cpu="float32")
 def adaptive_avg_pool3d(input, output_size):
     """Means of windows sized so that the result is (N, C, *output_size)."""
     check_volume(input, "adaptive_avg_pool3d", 5 if averages_nothing(input, output_size, 3) else 1)
@@ -574,7 +570,6 @@ def adaptive_max_pool1d(input, output_size):
     return values.squeeze(-2), indices.squeeze(-2)
 
 
-@autocast_policy(cpu="float32")
 def adaptive_max_pool3d(input, output_size):
     """Maxima of windows sized so that the result is (N, C, *output_size), and where they were."""
     check_volume(input, "adaptive_max_pool3d", 1)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tensorrt_lite import _C
+from tensorrt_lite._C.autograd.autocast import put_policies as _put_policies
 from tensorrt_lite import _root as trt
 from tensorrt_lite import _ops
-from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._ops import pdist  # noqa: F401 (public as nn.functional.pdist)
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepd
     return (x1 - x2 + eps).norm(p, -1, keepdim)
 
 
-@autocast_policy(cuda="float32")
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """x1 . x2 / (max(|x1|, eps) * max(|x2|, eps)) along `dim`."""
     x1, x2 = trt.broadcast_tensors(x1, x2)
@@ -32,3 +32,6 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Tens
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
     """x1' W_k x2 + b_k; input1 (*, H1), input2 (*, H2), weight (K, H1, H2), bias (K)."""
     return _ops.bilinear(input1, input2, weight, bias)
+
+
+_put_policies(globals(), [n for n, f in list(globals().items()) if getattr(f, "__module__", None) == __name__], _C.AUTOCAST, ("nn.functional.", ""))

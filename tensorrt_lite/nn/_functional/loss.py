@@ -9,10 +9,11 @@ import math
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from tensorrt_lite import _C
+from tensorrt_lite._C.autograd.autocast import put_policies as _put_policies
 from tensorrt_lite import _root as trt
 from tensorrt_lite.autograd.grad_mode import no_grad
 from tensorrt_lite import _ops
-from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.core.hints import hinted
 from tensorrt_lite._C.ops.support import check_number_argument, type_name
 
@@ -200,7 +201,6 @@ def kl_div(
     return _ops.kl_div(input, target, ENUM[reduction], log_target=log_target)
 
 
-@autocast_policy(cpu="float32", cuda="float32")
 def poisson_nll_loss(
     input: Any,
     target: Any,
@@ -249,7 +249,6 @@ def gaussian_nll_loss(
     return reduced(loss, reduction)
 
 
-@autocast_policy(cpu="float32", cuda="float32")
 def hinge_embedding_loss(
     input: Any,
     target: Any,
@@ -264,7 +263,6 @@ def hinge_embedding_loss(
     return _ops.hinge_embedding_loss(input, target, margin, ENUM[reduction])
 
 
-@autocast_policy(cpu="float32", cuda="float32")
 def margin_ranking_loss(
     input1: Any,
     input2: Any,
@@ -285,7 +283,6 @@ def margin_ranking_loss(
     return _ops.margin_ranking_loss(input1, input2, target, margin, ENUM[reduction])
 
 
-@autocast_policy(cpu="float32", cuda="float32")
 def cosine_embedding_loss(
     input1: Any,
     input2: Any,
@@ -339,7 +336,6 @@ def _check_classes_dtype(target: Any) -> None:
         raise RuntimeError(f"expected scalar type Long but found {type_name(target.dtype)}")
 
 
-@autocast_policy(cpu="float32", cuda="float32")
 def multi_margin_loss(
     input: Any,
     target: Any,
@@ -377,7 +373,6 @@ def multi_margin_loss(
     return reduced(loss.reshape(target.shape), reduction)
 
 
-@autocast_policy(cpu="float32", cuda="float32")
 def multilabel_margin_loss(
     input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
 ) -> Tensor:
@@ -404,7 +399,6 @@ def multilabel_margin_loss(
     return reduced(loss.reshape(input.shape[:-1]), reduction)
 
 
-@autocast_policy(cpu="float32", cuda="float32")
 def triplet_margin_loss(
     anchor: Any,
     positive: Any,
@@ -466,3 +460,6 @@ def ctc_loss(
     # as PyTorch's function, this one takes a number as the lengths of one sample
     lengths = [(n,) if isinstance(n, int) else n for n in (input_lengths, target_lengths)]
     return _ops.ctc_loss(log_probs, targets, *lengths, blank, ENUM[reduction], zero_infinity)
+
+
+_put_policies(globals(), [n for n, f in list(globals().items()) if getattr(f, "__module__", None) == __name__], _C.AUTOCAST, ("nn.functional.", ""))

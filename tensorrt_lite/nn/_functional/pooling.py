@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from tensorrt_lite import _C
+from tensorrt_lite._C.autograd.autocast import put_policies as _put_policies
 from tensorrt_lite import _root as trt
 from tensorrt_lite import _ops
-from tensorrt_lite._C.autograd.autocast import policy as autocast_policy
 from tensorrt_lite._C.ops.joining import _in_format_of
 
 if TYPE_CHECKING:
@@ -162,7 +163,6 @@ def _max_unpool(n: int, input: Any, indices: Any, kernel_size: Any, stride: Any,
     return _in_format_of(result, input) if n == 2 else result
 
 
-@autocast_policy(cpu="float32")
 def max_unpool1d(
     input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:
@@ -170,7 +170,6 @@ def max_unpool1d(
     return _max_unpool(1, input, indices, kernel_size, stride, padding, output_size)
 
 
-@autocast_policy(cpu="float32")
 def max_unpool2d(
     input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:
@@ -178,7 +177,6 @@ def max_unpool2d(
     return _max_unpool(2, input, indices, kernel_size, stride, padding, output_size)
 
 
-@autocast_policy(cpu="float32")
 def max_unpool3d(
     input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:
@@ -329,3 +327,6 @@ def fractional_max_pool3d(
     """Max pooling over windows at random steps (Graham 2014); (values, indices) with return_indices."""
     result = _fractional(3, input, kernel_size, output_size, output_ratio, _random_samples)
     return result if return_indices else result[0]
+
+
+_put_policies(globals(), [n for n, f in list(globals().items()) if getattr(f, "__module__", None) == __name__], _C.AUTOCAST, ("nn.functional.", ""))
