@@ -729,7 +729,7 @@ cdef bint has_mask(list indices) noexcept:
 
 
 cdef TensorBase index_put_kernel(TensorBase self, list indices, TensorBase values, bint accumulate, TensorBase out, int mode):
-    cdef list full = None if self.device_type == DEV_META and has_mask(indices) else expand_masks(self, indices)       # where masks have no elements
+    cdef list full = None if self.keys & K_META and has_mask(indices) else expand_masks(self, indices)       # where masks have no elements
     cdef IndexShape s
     cdef RowArgs r
     cdef TensorBase offsets, target, dense
