@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import sys
+from pathlib import Path
 
 import pytest
 
+import tensorrt_lite as trt
 from tensorrt_lite.compat import torch_alias
 
 
@@ -180,3 +183,30 @@ def test_suites_of_packages_run_with_pytorchs_test_case(lite):
     unittest.TestLoader().loadTestsFromTestCase(Case).run(result)
     assert result.wasSuccessful() and result.testsRun == 4 and sorted(seen) == [(a, b, c) for a in (1, 2) for b, c in ((3, 4), (5, 6))]
     assert sum("named" in name for name in names) == 2
+
+
+def _defined(path: Path) -> set[str]:
+    """Names that a file defines, without what it imports."""
+    nodes = ast.parse(path.read_text()).body
+    assigned = {n.id for node in nodes if isinstance(node, ast.Assign) for t in node.targets for n in ast.walk(t) if isinstance(n, ast.Name)}
+    return {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.ClassDef))} | {n for n in assigned if n != "__all__"}
+
+
+def test_no_name_has_two_homes() -> None:
+    """What a module of the package defines has no stand-in."""
+    package = Path(trt.__file__).parent
+    stand_ins = package / "compat" / "modules"
+    both = []
+    for path in stand_ins.rglob("*.py"):
+        module = path.relative_to(stand_ins).with_suffix("")
+        module = module.parent if module.name == "__init__" else module
+        for real in (package / module / "__init__.py", package / f"{module}.py"):
+            if module.name and real.exists():
+                both += [f"{module}: {name}" for name in _defined(real) & _defined(path) - {"__getattr__", "__dir__"}]
+    assert both == []
+
+
+def test_definitions_of_a_file_are_seen(tmp_path) -> None:
+    file = tmp_path / "module.py"
+    file.write_text("import os\n__all__ = ['f']\nx, y = 1, 2\ndef f():\n    z = 1\nclass C:\n    pass\n")
+    assert _defined(file) == {"x", "y", "f", "C"}
