@@ -29,6 +29,10 @@ cdef enum:
     TAKE_CONSTANT                  # a constant
     TAKE_ONE                       # of a list the element, of an element the list
     TAKE_NONE_OR_EMPTY             # None of an empty list, and the other way round
+    TAKE_ITEM                      # an element of a list, None where there is no list
+    TAKE_GATHER                    # a list of several arguments, None where all are None
+    TAKE_SIZES                     # a tensor's sizes from a dimension on
+    TAKE_CALL                      # what a function makes of it
     NEED_EQUAL = 0                 # the row's argument is a constant
     NEED_NUMBER                    # a Python number
     NEED_TENSOR                    # no Python number
@@ -112,9 +116,18 @@ cdef tuple rearranged(tuple plan, tuple given):
     for i, kind, constant in plan:
         if kind == TAKE_CONSTANT:
             made.append(constant)
+        elif kind == TAKE_GATHER:
+            x = [given[j] for j in constant]
+            made.append(None if x.count(None) == len(x) else x)
         else:
             x = given[i]
-            if kind == TAKE_NONE_OR_EMPTY:
+            if kind == TAKE_ITEM:
+                x = None if x is None else x[constant]
+            elif kind == TAKE_SIZES:
+                x = list(x.shape[constant:])
+            elif kind == TAKE_CALL:
+                x = constant(x)
+            elif kind == TAKE_NONE_OR_EMPTY:
                 x = [] if x is None else x if len(x) else None
             elif kind == TAKE_ONE and x is not None:
                 x = x[0] if isinstance(x, (list, tuple)) else [x]

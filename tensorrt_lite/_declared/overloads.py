@@ -7,6 +7,7 @@ name; `forms` of the row says what names don't tell. Read when an operator objec
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from tensorrt_lite._C.core.row_schema import required, schema
 from tensorrt_lite._declared import declarations as _declarations
 
 FRESH, OUT, INPLACE = 0, 1, 2
-SAME, CONSTANT, ONE, NONE_OR_EMPTY = 0, 1, 2, 3
+SAME, CONSTANT, ONE, NONE_OR_EMPTY, ITEM, GATHER, SIZES, CALL = 0, 1, 2, 3, 4, 5, 6, 7
 EQUAL, NUMBER, TENSOR, ONLY, ONLY_OR_NONE, ANY, LENGTH, DIMENSIONS = 0, 1, 2, 3, 4, 5, 6, 7
 
 
@@ -155,25 +156,45 @@ def ways_of(name: str, overload: str) -> list[tuple[Any, ...]]:
     for row, mode in dict.fromkeys(rows):
         text = python_key.row_schema(row)
         for form in forms_of_row(row, mode, text):
-            way = _way(row, text, form) if full_name(form.text) == (name, overload) else None
-            if way is not None:
-                found.append((row, mode, form.text, form.outs, *way))
+            if full_name(form.text) == (name, overload):
+                ways = [_way(row, text, form, which) for which in range(_alternatives(row, form))]
+                found += [(row, mode, form.text, form.outs, *way) for way in ways if way is not None]
     return sorted(found, key=lambda way: (-len(way[-1]), way[0] != name))  # those that want constants first
 
 
+def _said(row: str, form: Form) -> list[dict[str, Any]]:
+    """What the row's `forms` say of an overload, by alternatives."""
+    declared = _declared(row)
+    forms: dict[str, Any] = declared.forms if declared is not None else {}
+    base, overload = full_name(form.text)
+    own = forms.get(base if overload == "default" else f"{base}.{overload}", {})
+    return [{**forms.get("all", {}), **one} for one in (own if isinstance(own, (list, tuple)) else [own])]
+
+
+def _alternatives(row: str, form: Form) -> int:
+    return len(_said(row, form))
+
+
+def _function(text: str) -> tuple[str, Any]:
+    """(argument, function of it) of `= 10.0 ** abs(decimals)`."""
+    argument = next(word for word in re.findall(r"[a-z_]+", text) if word != "abs")
+    return argument, eval(f"lambda {argument}: {text.removeprefix('=')}", {"abs": abs, "__builtins__": {}})  # noqa: S307 of the package's own rows
+
+
 @cache
-def _way(row: str, text: str, form: Form) -> tuple[Any, ...] | None:
+def _way(row: str, text: str, form: Form, which: int = 0) -> tuple[Any, ...] | None:
     """(take, give, needs, fixed) of `python_key.Way`; None where the row cannot compute the overload."""
     declared, ours, theirs = _declared(row), schema(text), schema(form.text)
     names = theirs.names[: len(theirs.names) - len(form.outs)]
-    said: dict[str, Any] = dict(declared.forms) if declared is not None else {}
-    base, overload = full_name(form.text)
+    said = dict(_said(row, form)[which])
     extra: list[tuple[Any, ...]] = []
-    said = {**said.get("all", {}), **said.get(base if overload == "default" else f"{base}.{overload}", {}), **said.get(overload, {})}
     for key, kind in (("length", LENGTH), ("dimensions", DIMENSIONS)):
         extra += [(ours.names.index(r), kind, n) for r, n in said.pop(key, {}).items()]
     if names == ours.names and not said and not extra and all(_plain(a) == _plain(b) for a, b in zip(ours.types, theirs.types)) and not _several(declared, form, text):
         return None, None, (), ()
+    items = {a: m for a in names if isinstance(said.get(a), str) and (m := re.fullmatch(r"(\w+)\[(\d+)\]", said[a]))}
+    sizes = {a: m for a in names if isinstance(said.get(a), str) and (m := re.fullmatch(r"sizes\((\w+)\)\[(\d+):\]", said[a]))}
+    gathered = {m[1]: tuple(names.index(a) for a, other in items.items() if other[1] == m[1]) for m in items.values()}
     kernel = {a: said[a] if said.get(a) in ours.names else a for a in names if said.get(a) in ours.names or a in ours.names and a not in said}
     back = {r: a for a, r in kernel.items()}
     scalars = _scalar_places(declared, form, text)
@@ -199,6 +220,11 @@ def _way(row: str, text: str, form: Form) -> tuple[Any, ...] | None:
                 needs.append((i, TENSOR, None))
             elif mine.endswith("?") and not other.endswith("?"):
                 needs.append((i, ANY, None))
+        elif r in gathered:
+            take.append((-1, GATHER, gathered[r]))
+        elif isinstance(said.get(r), str) and said[r].startswith("="):
+            argument, function = _function(said[r])
+            take.append((names.index(argument), CALL, function))
         else:
             constant = _constant(ours.types[i], said[r]) if r in said else None if ours.defaults[i] is required() else ours.defaults[i]
             take.append((-1, CONSTANT, constant))
@@ -212,6 +238,10 @@ def _way(row: str, text: str, form: Form) -> tuple[Any, ...] | None:
                 continue
             one = _plain(ours.types[i]).startswith("int[]") and _plain(theirs.types[j]) in ("int", "int?")
             give.append((i, ONE if one else SAME, None))
+        elif a in items:
+            give.append((ours.names.index(items[a][1]), ITEM, int(items[a][2])))
+        elif a in sizes:
+            give.append((ours.names.index(sizes[a][1]), SIZES, int(sizes[a][2])))
         else:
             constant = said.get(a, None if theirs.defaults[j] is required() else theirs.defaults[j])
             give.append((-1, CONSTANT, constant))

@@ -138,14 +138,20 @@ cdef object distinct_kernel(TensorBase self, object dim, bint ordered, bint inve
     if category[self.dtype] == CAT_COMPLEX:
         raise NotImplementedError(f"\"unique\" not implemented for '{dtype_text(self.dtype)}'")
     if dim is None:
-        return run_unique(self.device_type, self, None, ordered, inverse, counts)
+        return with_empty(self, run_unique(self.device_type, self, None, ordered, inverse, counts))
     if self.ndim == 0:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     d = wrap_dim(parse_int(dim, name, "dim"), self.ndim)
     for k in range(self.ndim):
         if k != d and self.sizes[k] == 0:
             raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
-    return run_unique(self.device_type, self, d, ordered, inverse, counts)
+    return with_empty(self, run_unique(self.device_type, self, d, ordered, inverse, counts))
+
+
+cdef tuple with_empty(TensorBase self, tuple found):
+    """Results that were not asked for as empty tensors, as PyTorch's operators return them."""
+    cdef int64_t none = 0
+    return tuple([empty_tensor(1, &none, I64, place_of(self)) if t is None else t for t in found])
 
 
 # ---- bins and counts, for the histograms of tensorrt_lite/_compositions/sorting.py -----------------------------------
@@ -238,16 +244,16 @@ def nanmedian(input, dim=None, keepdim=False, *, out=None):
     return median_of(nanmedian, "nanmedian", input, dim, keepdim, out, True)
 
 
-cdef object chosen_results(tuple found):
-    found = tuple([t for t in found if t is not None])
+cdef object chosen_results(tuple found, inverse, counts):
+    found = tuple([t for t, wanted in zip(found, (True, inverse, counts)) if wanted])
     return found if len(found) > 1 else found[0]
 
 
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
     """The distinct elements (or slices along dim) in order; with return_inverse where each element went, with counts how many there were."""
-    return chosen_results(op_distinct(as_tensor_arg(input, "unique", "input"), dim, True, return_inverse, return_counts))
+    return chosen_results(op_distinct(as_tensor_arg(input, "unique", "input"), dim, True, return_inverse, return_counts), return_inverse, return_counts)
 
 
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
     """The first of each run of equal elements (or slices along dim), where each element went and how long the runs are."""
-    return chosen_results(op_distinct(as_tensor_arg(input, "unique_consecutive", "input"), dim, False, return_inverse, return_counts))
+    return chosen_results(op_distinct(as_tensor_arg(input, "unique_consecutive", "input"), dim, False, return_inverse, return_counts), return_inverse, return_counts)
