@@ -9,7 +9,7 @@ import pytest
 import tensorrt_lite as trt
 from tensorrt_lite._declared import declarations
 from tensorrt_lite._declared.shapes import NoRuleError, Spec, infer, rules
-from tests.dispatch.shape_rules import OPERATORS, Symbol, compare, row_of
+from tests.dispatch.shape_rules import OPERATORS, Symbol, compare, refusals, row_of
 from tests.dispatch.shape_samples import SAMPLES
 from tools.codegen import shapes
 from tools.codegen.schema import DeclarationError, load
@@ -83,6 +83,15 @@ def test_refusals_have_the_kernels_words():
         assert str(rule.value) == str(kernel.value)
 
 
+GENERATED_META = [op.name for op in GENERATED if op.row.get("meta") == "generated"]
+
+
+@pytest.mark.parametrize("name", GENERATED_META)
+def test_generated_meta_functions_refuse_what_the_rule_refuses_in_its_words(name):
+    assert GENERATED_META
+    assert refusals(name, range(40)) == []
+
+
 def test_what_depends_on_elements_has_no_rule():
     with pytest.raises(NoRuleError, match="nonzero"):
         infer("nonzero", trt.ones(3))
@@ -93,6 +102,12 @@ def test_rows_tell_their_rules():
     assert row.shape_rule((2, 3), (3, 4)) == [2, 4] and row.dtype_rule(trt.ones(1, dtype=trt.float64), None) is trt.float64
     assert "size(self, 0)" in row.shape and declarations.of("nonzero").shape_rule is None
     assert set(rules()) == set(OPERATORS)
+
+
+def test_a_meta_function_is_written_from_the_row():
+    row = next(op for op in GENERATED if op.name == "_pair_distances")
+    text = shapes.meta_function(row, "TensorBase self, double p")
+    assert "if not (self.ndim == 2):" in text and "empty_tensor(n, sizes, self.dtype, place_of(self))" in text
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import ast
 import re
 import zlib
 
+from . import shapes
 from .expression import names
 from .pointwise import camel, derivative_identifier, derivatives, emit_decomposition
 from .schema import Argument, DeclarationError, Operator, autocast_letters, schema_text, stored_letters
@@ -223,6 +224,8 @@ def emit(family: str, ops: list[Operator], steps: Family | None = None) -> str:
     init: list[str] = []
     if ops:
         text += ["cdef extern from *:", '    """', *(emit_row(op) for op in ops), '    """', *(f"    const trt_row row_{op.name}" for op in ops), ""]
+    if any(op.row.get("meta") == "generated" for op in ops):
+        text.append(shapes.HELPERS)
     for op in ops:
         emit_operator(op, text, init, steps)
     text += [f"cdef int _register_functions_{family}() except -1:"] + ["    " + line for line in init] + ["    return 0", "", f"_register_functions_{family}()", ""]
@@ -234,6 +237,8 @@ def emit_operator(op: Operator, text: list[str], init: list[str], family: Family
     if op.kind == "structured":
         kernel = f"structured_{op.name}"
         text.append(structured_kernel(op, parameters(op), op.arguments, family))
+    if op.row.get("meta") == "generated":
+        text.append(shapes.meta_function(op, ", ".join(f"{c_type(a)} {a.name}" for a in op.arguments)))
     kernels = kernel if isinstance(kernel, dict) else {"CPU": kernel, "META": kernel}
     if op.row.get("view"):
         kernels = {key: kernel for key in ("CPU", "META", "CUDA", "CUSTOM")}

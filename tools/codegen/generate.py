@@ -12,7 +12,7 @@ PRELUDE = """# Generated from {family}.yaml and {family}.pyx of cysrc/ops/{famil
 # cython: language_level=3, boundscheck=True, wraparound=False, cdivision=True, auto_pickle=False, binding=True, initializedcheck=False
 cimport cython
 from libc.stdint cimport int64_t, uint64_t, int32_t, int16_t, int8_t, uint8_t, uint32_t
-from libc.string cimport memcpy, memset, memmove
+from libc.string cimport memcmp, memcpy, memset, memmove
 from libc.stdlib cimport malloc, free
 from cpython.object cimport PyObject
 from tensorrt_lite._C.core.dtype cimport *

@@ -52,6 +52,7 @@ any length that do not say where to compute) and `PyObject` (what is no value of
 | step | structured | a step of the family's steps.yaml, or the row's own: `fields` of its struct beside the pointers to its tensors, and what loop_steps.py says of a loop; then the meta function gets the struct, the name and the arguments and makes a contiguous result, and there is no operation |
 | operation | structured | one of the family's enumerations, or those among which the meta function chooses |
 | meta | structured | the function that checks, fills in the step's struct and makes the result, for all devices; it computes nothing |
+| meta: generated | function | `meta_<op>`, which checks `require` and makes the result of `shape` and `dtype`, is written for the kernel |
 | input_dtype | structured | the dtype to which the kernel casts the operand (shapes.py) |
 | step_dtype | structured | the dtype that the step computes, where it is not the result's (shapes.py) |
 | contiguous | structured | true, or the condition under which the step wants a contiguous operand |
@@ -361,7 +362,7 @@ def parse_row(row: dict[str, Any], family: str, composed: bool = False) -> Opera
     derivatives = row.get("backward") or {}
     if not isinstance(derivatives, dict) and derivatives != "none":
         raise DeclarationError(f"{family}.yaml: {name}: backward is 'none' or has a formula by argument")
-    if kind == "function" and "meta" in row:
+    if kind == "function" and row.get("meta", "generated") != "generated":
         raise DeclarationError(f"{family}.yaml: {name} has a meta function and no step")
     if kind == "function" and "backward" not in row and not row.get("composed"):
         raise DeclarationError(f"{family}.yaml: {name} has no backward; a row without a gradient says 'backward: none', one whose kernel calls operators with gradients 'composed: true'")

@@ -140,11 +140,38 @@ class _Cython(ast.NodeVisitor):
         sign = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}[type(op)]
         return f"({self.visit(left)} {sign} {self.visit(right)})"
 
+    def visit_BinOp(self, n: ast.BinOp) -> str:
+        sign = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//", ast.Mod: "%"}[type(n.op)]
+        return f"({self.visit(n.left)} {sign} {self.visit(n.right)})"
+
+    def part_of(self, n: ast.expr) -> tuple[str, str]:
+        """(where sizes are, how many) of `sizes(x)`, `sizes(x)[:-k]` and `sizes(x)[-k:]`."""
+        first, count = "0", None
+        if isinstance(n, ast.Subscript) and isinstance(n.slice, ast.Slice) and n.slice.step is None:
+            lower, upper, n = n.slice.lower, n.slice.upper, n.value
+            known = [int(ast.literal_eval(x)) for x in (lower, upper) if x is not None]
+            if len(known) != 1 or known[0] >= 0:
+                raise DeclarationError(f"{self.where}: of sizes the last k, or all but those, have a form in Cython")
+            first, count = ("0", known[0]) if lower is None else (str(known[0]), -known[0])
+        if not (isinstance(n, ast.Call) and n.func.id == "sizes"):  # type: ignore[attr-defined]
+            raise DeclarationError(f"{self.where}: {ast.unparse(n)} has no form in Cython")
+        x = self.visit(n.args[0])
+        if first != "0":
+            return f"{x}.sizes + max({x}.ndim - {count}, 0)", f"min({x}.ndim, {count})"
+        return f"{x}.sizes", f"{x}.ndim" if count is None else f"max({x}.ndim - {-count}, 0)"
+
     def visit_Call(self, n: ast.Call) -> str:
         name = n.func.id  # type: ignore[attr-defined]
-        if name == "dtype":
-            return f"{self.visit(n.args[0])}.dtype"
+        if name in ("dtype", "ndim", "numel"):
+            return f"{self.visit(n.args[0])}.{name}"
+        if name == "sizes":
+            return f"shape_text({self.visit(n.args[0])})"  # in messages
+        if name == "same":
+            (a, m), (b, k) = map(self.part_of, n.args)
+            return f"equal_sizes({a}, {m}, {b}, {k})"
         given = [self.visit(x) for x in n.args]
+        if name == "size":
+            return f"size_along({', '.join(given)})"
         if name == "given":
             return "(" + " ".join(f"{x} if {x} >= 0 else" for x in given[:-1]) + f" {given[-1]})"
         if name not in _OF_CODES:
@@ -174,8 +201,46 @@ def requirements(op: Operator) -> list[tuple[str, str, str]]:
     return found
 
 
+HELPERS = """
+cdef inline int append_sizes(int64_t* sizes, int n, const int64_t* given, int count) except -1:
+    if n + count > MAX_DIMS:
+        raise RuntimeError(f"tensors have at most {MAX_DIMS} dimensions")
+    memcpy(sizes + n, given, count * sizeof(int64_t))
+    return n + count
+
+
+cdef inline bint equal_sizes(const int64_t* a, int m, const int64_t* b, int n) noexcept:
+    return m == n and memcmp(a, b, m * sizeof(int64_t)) == 0
+
+
+cdef inline int64_t size_along(TensorBase x, int64_t dim) except -1:
+    cdef int d = wrap_dim(dim, x.ndim)
+    return x.sizes[d] if x.ndim else 1
+
+"""
+
+
+def meta_function(op: Operator, parameters: str) -> str:
+    """`meta_<op>` of a row that says `meta: generated`: checks what `require` says and makes the result of `shape` and `dtype`, for a kernel written by hand."""
+    where = f"{op.family}.yaml: {op.name}"
+    found = declared(op)
+    if found is None or op.returns != ["Tensor"]:
+        raise DeclarationError(f"{where}: a generated meta function makes one tensor, of `shape` and `dtype`")
+    visitor = _Cython({a.name: a.type for a in op.arguments}, (), where)
+    tree = ast.parse(found[0][0].strip(), mode="eval").body
+    lines = [f"cdef TensorBase meta_{op.name}({parameters}):", "    cdef int64_t sizes[MAX_DIMS]", "    cdef int n = 0", *checks_in_cython(op)]
+    for x in tree.elts if isinstance(tree, ast.List) else [ast.Starred(tree)]:
+        if isinstance(x, ast.Starred):
+            start, count = visitor.part_of(x.value)
+            lines += [f"    n = append_sizes(sizes, n, {start}, {count})"]
+        else:
+            lines += [f"    sizes[n] = {visitor.visit(x)}", "    n += 1"]
+    place = next(a.name for a in op.arguments if a.type == "Tensor")
+    return "\n".join([*lines, f"    return empty_tensor(n, sizes, {to_cython(found[1][0], op)}, place_of({place}))", ""])
+
+
 def checks_in_cython(op: Operator) -> list[str]:
-    """The refusals of a structured row, at the head of its kernel."""
+    """The refusals of a row, at the head of its generated kernel or meta function."""
     lines = []
     for condition, error, message in requirements(op):
         text = re.sub(r"\{([^{}]*)\}", lambda m: "{" + to_cython(m[1], op) + "}", message).replace('"', '\\"')

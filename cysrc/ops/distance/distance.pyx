@@ -30,29 +30,9 @@ cdef int fill_call(distance_call* call, TensorBase x1, TensorBase x2, double p, 
     return 0
 
 
-cdef int check_rows(str name, TensorBase x) except -1:
-    if x.ndim < 2:
-        raise RuntimeError(f"{name} only supports at least 2D tensors, got: {x.ndim}D")
-    if x.dtype != F32 and x.dtype != F64:
-        raise NotImplementedError(f"\"{name}\" not implemented for '{dtype_text(x.dtype)}'")
-    return 0
-
-
 cdef TensorBase row_distances_impl(TensorBase x1, TensorBase x2, double p):
     cdef distance_call call
-    cdef int64_t sizes[MAX_DIMS]
-    cdef TensorBase out
-    cdef int k
-    check_rows("cdist", x1)
-    check_rows("cdist", x2)
-    if x1.dtype != x2.dtype or x1.ndim != x2.ndim or x1.sizes[x1.ndim - 1] != x2.sizes[x2.ndim - 1]:
-        raise RuntimeError(f"cdist: rows {dtype_text(x1.dtype)}{shape_text(x1)} and {dtype_text(x2.dtype)}{shape_text(x2)} do not fit")
-    for k in range(x1.ndim - 1):
-        sizes[k] = x1.sizes[k]
-        if k < x1.ndim - 2 and x1.sizes[k] != x2.sizes[k]:
-            raise RuntimeError(f"cdist: batches of {shape_text(x1)} and {shape_text(x2)} differ")
-    sizes[x1.ndim - 1] = x2.sizes[x2.ndim - 2]
-    out = empty_tensor(x1.ndim, sizes, x1.dtype, place_of(x1))
+    cdef TensorBase out = meta__row_distances(x1, x2, p)
     if out.numel:
         x1, x2 = contiguous_of(x1), contiguous_of(x2)
         fill_call(&call, x1, x2, p, False)
@@ -62,13 +42,7 @@ cdef TensorBase row_distances_impl(TensorBase x1, TensorBase x2, double p):
 
 cdef TensorBase pair_distances_impl(TensorBase self, double p):
     cdef distance_call call
-    cdef int64_t n
-    cdef TensorBase out, x
-    check_rows("pdist", self)
-    if self.ndim != 2:
-        raise RuntimeError(f"pdist only supports 2D tensors, got: {self.ndim}D")
-    n = self.sizes[0] * (self.sizes[0] - 1) // 2
-    out = empty_tensor(1, &n, self.dtype, place_of(self))
+    cdef TensorBase out = meta__pair_distances(self, p), x
     if out.numel:
         x = contiguous_of(self)
         fill_call(&call, x, x, p, True)
