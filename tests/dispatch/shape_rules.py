@@ -1,6 +1,7 @@
 """Rows' rules of sizes and dtypes compared with the kernels for meta tensors: over ints, and over symbols, which nothing can make an int of.
 
     python -m tests.dispatch.shape_rules 1000 [operators]     # random sizes of each operator
+    python -m tests.dispatch.shape_rules refusals 40          # what kernels refuse and rules answer, or refuse in other words
 """
 
 from __future__ import annotations
@@ -214,5 +215,16 @@ def main(count: int, wanted: list[str]) -> None:
     print(dict(total))
 
 
-if __name__ == "__main__":
+def print_refusals(count: int) -> None:
+    total: Counter[str] = Counter()
+    for name in OPERATORS:
+        kinds = {line.partition(":")[0]: line for line in reversed(refusals(name, range(count)))}
+        total.update(kinds.keys())
+        print(*(line[:300] for line in kinds.values()), sep="\n", end="\n" if kinds else "")
+    print({kind: total[kind] for kind in ("lenient", "words", "strict", "differs")}, "operators")
+
+
+if __name__ == "__main__" and sys.argv[1] == "refusals":
+    print_refusals(int(sys.argv[2]))
+elif __name__ == "__main__":
     main(int(sys.argv[1]), sys.argv[2:])
