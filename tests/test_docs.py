@@ -64,3 +64,22 @@ def test_what_is_missing_and_different_has_no_times() -> None:
     assert re.findall(r"^## (.*)$", text, re.M) == ["Missing", "Different", "Slower"]
     assert len(re.findall(r"^# ", text, re.M)) == 1, "a page of the site has one title"
     assert re.findall(r"\d (?:ms|µs|ns|s)\b", text[: text.index("## Slower\n")]) == []
+
+
+def sentences(text: str) -> list[str]:
+    """Those of paragraphs and lists; code, tables, headings and dates aside."""
+    text = re.sub(r"```.*?```", "", text, flags=re.S)
+    text = "\n".join(line for line in text.split("\n") if not line.startswith(("|", "#", "*2", "    ")))
+    blocks = re.split(r"\n\s*\n|\n(?=[-*] |\d+\. )", text)
+    return [s for block in blocks for s in re.split(r"(?<=[.!?:;])\s+(?=[A-Z`*\[])", re.sub(r"`[^`]*`", "X", " ".join(block.split()))) if len(s.split()) > 1]
+
+
+def test_sentences_are_short() -> None:
+    """The 90th percentile of all documents' has at most 30 words."""
+    lengths = sorted(len(s.split()) for document in DOCUMENTS if document.name != "operators.md" for s in sentences(document.read_text()))
+    assert lengths[len(lengths) * 9 // 10] <= 30
+
+
+def test_sentences_of_a_text() -> None:
+    text = "# A title\n\nOne two three. Four `a. B` five;\nsix: Seven eight.\n\n| a | b |\n- An item.\n\n```\nNo. Code here.\n```\n"
+    assert sentences(text) == ["One two three.", "Four X five; six:", "Seven eight.", "- An item."]
