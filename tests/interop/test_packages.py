@@ -246,7 +246,7 @@ before = set(sys.modules)
 completer = rlcompleter.Completer({"trt": trt, "x": trt.ones(2)})
 assert "trt.arange(" in completer.attr_matches("trt.ara") and "x.numpy(" in completer.attr_matches("x.nump")
 dir(trt), dir(trt.Tensor), dir(trt.ones(2))
-print(len([name for name in set(sys.modules) - before if name.startswith("tensorrt_lite")]), *sorted({"numpy.testing", "inspect", "tensorrt_lite.nn"} & (set(sys.modules) - before)))
+print(len([name for name in set(sys.modules) - before if name.startswith("tensorrt_lite") and not hasattr(sys.modules[name], "__path__")]), *sorted({"numpy.testing", "inspect", "tensorrt_lite.nn"} & (set(sys.modules) - before)))
 """
     count, *named = run(program).split()
     assert int(count) <= 6 and "tensorrt_lite.nn" not in named
