@@ -66,7 +66,9 @@ def _results(returned: str) -> list[str]:
 
 def _declared(row: str) -> _declarations.Declaration | None:
     names = _declarations.names()
-    return _declarations.of(row) if row in names else _declarations.of(row + "_") if row + "_" in names else None
+    found = [_declarations.of(name) for name in (row, row + "_") if name in names]
+    with_kernel = [one for one in found if one.kind not in ("composed", "factory")]  # `normal_` has one, `normal` is composed
+    return next(iter(with_kernel or found), None)
 
 
 def functional(row: _declarations.Declaration, text: str) -> list[str]:
@@ -245,7 +247,8 @@ def _way(row: str, text: str, form: Form, which: int = 0) -> tuple[Any, ...] | N
         else:
             constant = said.get(a, None if theirs.defaults[j] is required() else theirs.defaults[j])
             give.append((-1, CONSTANT, constant))
-            fixed.append((j, constant))
+            if a != "non_blocking":  # how to copy, not what
+                fixed.append((j, constant))
     return tuple(take), tuple(give), (*needs, *extra), tuple(fixed)
 
 

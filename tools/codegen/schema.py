@@ -12,7 +12,7 @@ any length that do not say where to compute) and `PyObject` (what is no value of
 | signature | all | arguments and results of the row |
 | overload | all | PyTorch's name of the overload that the signature is closest to |
 | overloads | all | PyTorch's schemas where they are several, or others than the signature |
-| forms | generated | {overload: {argument of the overload: the row's, or a constant; argument of the row: a constant}} where names don't tell; `all` of every overload |
+| forms | generated | {overload: {argument of the overload: the row's, or a constant; argument of the row: a constant}} where names don't tell, or a list of such alternatives; `all` of every overload. `scales[0]` is an element of the row's list, `sizes(grad)[2:]` a tensor's sizes, `= 10.0 ** abs(decimals)` what a row's argument is made of; `length` and `dimensions`: {argument of the row: how many}, for the overload to stand for a call |
 | wraps | generated | the Tensor overloads take Python numbers, as those of add do |
 | doc | all | the docstring of all forms: first what the result is; `input` is the first argument. Without it the body has the docstring |
 | variants | all | function, method, inplace, out, nn; of composed rows also the modules linalg, fft and special |
