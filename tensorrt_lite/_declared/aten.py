@@ -202,7 +202,8 @@ def schema_of(operator: Any) -> Any:
         found = _declarations.find(operator._name)
         if found is None:
             raise AttributeError(f"{operator} has no schema")
-        text = (found[0].overloads or (found[0].schema,))[0]
+        texts = found[0].overloads or (found[0].schema,)
+        text = next((t for t in texts if _overloads.full_name(t)[1] == operator.overload), texts[0])
     text = re.sub(r"Tensor\?(\(\w+!?\))", r"Tensor\1?", text)  # rows may write the ? first
     return _declared_schema.parse(f"{operator.namespace}::{text.removeprefix('trtl_')}")
 
