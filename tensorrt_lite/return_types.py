@@ -19,6 +19,8 @@ def _types() -> dict[str, type]:
     found = {}
     for name in _declarations.names():
         row = _declarations.of(name)
+        if not {"function", "method", "linalg"} & {*row.variants, name.partition("_")[0]}:
+            continue  # an operator that public functions call
         for schema in (row.schema, *row.overloads):
             named = _NAMED.search(schema)
             if named and "." not in name and not name.startswith("_"):

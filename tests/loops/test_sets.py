@@ -18,6 +18,7 @@ SOURCES = sorted((ROOT / "cysrc" / "loops").glob("*.c"))
 
 def builder(folder: Path, monkeypatch, native: str, isa: str = "") -> Builder:
     monkeypatch.setenv("TENSORRT_LITE_NATIVE", native)
+    monkeypatch.delenv("TENSORRT_LITE_QUICK", raising=False)
     monkeypatch.setenv("TENSORRT_LITE_ISA", isa)
     return Builder(folder, folder)
 
