@@ -408,6 +408,11 @@ def without_derivative(results, str operator not None, tuple inputs not None):
     return without_derivative_of(results, operator, inputs)
 
 
+def holds_elements(TensorBase t not None):
+    """Whether a tensor's elements can be read: those of meta and fake tensors cannot."""
+    return t.device_type != DEV_META or t.keys & K_PYTHON != 0 and not hasattr(t, "_holds_no_elements")
+
+
 def deliver_unrecorded(str name not None, object result, object out):
     """Into an `out` that may require gradients: PyTorch refuses that of differentiable operators alone."""
     cdef int recording = tls().grad_mode

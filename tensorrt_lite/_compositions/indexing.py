@@ -10,7 +10,7 @@ from tensorrt_lite._C.core.dtype import _dtype_by_name
 from tensorrt_lite._C.core.hints import hinted
 from tensorrt_lite._C.core.tensor import TensorBase
 from tensorrt_lite._C.ops.indexing import _checked_rows
-from tensorrt_lite._C.ops.support import check_output, deliver_result, float_argument, int_argument, tensor_argument, type_name, wrapped_dim
+from tensorrt_lite._C.ops.support import check_output, deliver_result, float_argument, holds_elements, int_argument, tensor_argument, type_name, wrapped_dim
 from tensorrt_lite._C.core.warning import warn_once
 from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
 
@@ -53,7 +53,7 @@ def take_along_dim(input: Any, indices: Any, dim: Any = None, *, out: Any = None
         if a != b and a != 1 and b != 1:
             raise RuntimeError(f"The size of tensor a ({a}) must match the size of tensor b ({b}) at non-singleton dimension {k} (take_along_dim)")
         of_input[k] = of_indices[k] = b if a == 1 else a
-    if not i.is_cpu or is_transformed([i]) or i.numel() and i.min().item() < 0:
+    if not i.is_cpu or is_transformed([i]) or not holds_elements(i) or i.numel() and i.min().item() < 0:
         i = _ops.where(_ops.lt(i, 0), _ops.add(i, of_input[d]), i)
     return _ops.gather(x.expand(of_input), d, i.expand(of_indices), out=out)
 
@@ -68,7 +68,7 @@ def nonzero_static(input: Any, *, size: Any, fill_value: Any = -1, out: Any = No
         r = _elements.for_each_element("nonzero_static", lambda x: nonzero_static(x, size=n, fill_value=fill_value), x.detach())
         return deliver_result("nonzero_static", r, out, True)
     r = _ops.full((n, x.dim()), fill_value, dtype=_int64, device=x.device)
-    if not x.is_meta:
+    if holds_elements(x):
         found = _ops.nonzero(x)
         count = min(n, found.size(0))
         r.narrow(0, 0, count).copy_(found.narrow(0, 0, count))
@@ -92,7 +92,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Tensor, ...]:
         total *= s
     if is_transformed([i]):
         return _elements.for_each_element("unravel_index", lambda i: unravel_index(i, sizes), i)
-    if not i.is_meta and i.numel():
+    if holds_elements(i) and i.numel():
         low, high = (bound.item() for bound in _ops.aminmax(i))
         if low < -total or high >= total:
             raise ValueError(f"unravel_index: indices from {low} to {high} are out of bounds for shape {tuple(sizes)}")
@@ -268,7 +268,7 @@ def _bag_ends(offsets: Any, count: int, include_last_offset: bool) -> Any:
     offsets = offsets.to(_int64)
     if not include_last_offset:
         offsets = _ops.pad(offsets, (0, 1), value=count)
-    if offsets.is_meta:
+    if not holds_elements(offsets):
         return offsets
     if offsets.numel() and int(offsets[0]) != 0:
         raise RuntimeError(
@@ -281,7 +281,7 @@ def _bag_ends(offsets: Any, count: int, include_last_offset: bool) -> Any:
 
 def _bag_of_each(ends: Any, indices: Any) -> Any:
     """The bag of each index: int64 (N)."""
-    if ends.is_meta:
+    if not holds_elements(ends):
         return _ops.empty((indices.size(0),), dtype=_int64, device=indices.device)
     return _ops.repeat_interleave(_ops.arange(ends.size(0) - 1, device=indices.device), ends[1:] - ends[:-1], output_size=indices.size(0))
 
@@ -362,7 +362,7 @@ def embedding_bag(
     given = i.size(0)
     ends = _bag_ends(starts, given, include_last_offset)
     bags = ends.size(0) - 1
-    if include_last_offset and not ends.is_meta:
+    if include_last_offset and holds_elements(ends):
         i = i[: int(ends[-1])]
         per_sample_weights = None if per_sample_weights is None else per_sample_weights[: i.size(0)]
     direct = mode == 2 and _has_largest_step(w) and not (scale_grad_by_freq or sparse)
@@ -377,7 +377,7 @@ def embedding_bag(
             result, largest = _ops._embedding_bag_largest(w, i, ends, padding)
         except RuntimeError as error:
             raise _error_of_bags(error, w, i) from None
-        if not sizes.is_meta and bool((sizes == 0).any()):
+        if holds_elements(sizes) and bool((sizes == 0).any()):
             largest = largest.clamp_min(0)
         return result, bag.to(i.dtype), sizes.to(i.dtype), largest.to(i.dtype)
     if mode == 2:

@@ -13,6 +13,7 @@ from tensorrt_lite._C.core.python_key import is_transformed
 from tensorrt_lite._C.core.tensor import TensorBase
 from tensorrt_lite._C.core.warning import warn_once
 from tensorrt_lite._C.ops.joining import _in_format_of, _interleave_index
+from tensorrt_lite._C.ops.support import holds_elements
 from tensorrt_lite._C.ops.support import (
     deliver_result,
     dims_argument,
@@ -134,6 +135,8 @@ def tile(input: Any, *dims: Any) -> Tensor:
 
 def _indices_of_counts(counts: Any, output_size: Any) -> Any:
     """i repeated counts[i] times."""
+    if output_size is not None and not holds_elements(counts):
+        return _ops.empty((output_size,), dtype=counts.dtype, device=counts.device)
     if counts.is_meta:
         raise NotImplementedError("repeat_interleave: the result's shape depends on the data, which meta tensors do not have")
     if counts.dtype != _int64 and counts.dtype != _int32:

@@ -14,7 +14,7 @@ from tensorrt_lite._C.autograd.operator_nodes import joined as _one_step
 from tensorrt_lite._C.core.python_key import is_transformed
 from tensorrt_lite._C.core.dtype import _dtype_by_name
 from tensorrt_lite._C.core.tensor import TensorBase
-from tensorrt_lite._C.ops.support import deliver_result, type_name
+from tensorrt_lite._C.ops.support import deliver_result, holds_elements, type_name
 from tensorrt_lite._C.core.return_types import result_type
 from tensorrt_lite._size import broadcast_shapes, refuse_sizes
 from tensorrt_lite._C.core.dispatch import is_grad_enabled as _is_grad_enabled
@@ -474,7 +474,7 @@ def _matrix_exp_value(A: Any) -> Any:
     numerator = even + odd
     result = _ops.linalg_solve_ex(even.sub_(odd), numerator)[0]
     del even, odd, numerator
-    for i in range(int(halvings.max().item())):
+    for i in range(int(halvings.max().item()) if holds_elements(halvings) else 1):
         more = halvings > i
         result = _ops.where(more.unsqueeze(-1).unsqueeze(-1), result @ result, result)
     return result.to(dtype)

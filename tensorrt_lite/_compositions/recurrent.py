@@ -9,6 +9,7 @@ from tensorrt_lite._C.autograd.autocast import policy
 from tensorrt_lite._C.autograd.node import namespace
 from tensorrt_lite._C.core.tensor import TensorBase
 from tensorrt_lite._C.ops.support import tensor_argument, tensor_list_argument
+from tensorrt_lite._C.core.dispatch import is_grad_enabled
 from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
 
 _autograd = _LazyModule("tensorrt_lite.autograd")
@@ -88,12 +89,13 @@ def _composed_layer(tensors: Sequence[Any], batch_sizes: Sequence[int] | None, m
 
 def _recurrent_layer_gradient(grads: Sequence[Any], tensors: Sequence[Any], wanted: Sequence[bool], batch_sizes: Any, mode: int, reverse: bool, biases: bool) -> list[Any]:
     """The gradients of `_recurrent_layer` as recorded operators, for derivatives of them: the layer composed once more, and differentiated."""
+    recorded = is_grad_enabled()
     with _autograd.enable_grad():
         # views cut the layer off from what connects its operands above it
         inputs = [t.view_as(t) if w else t for t, w in zip(tensors, wanted)]
         results = _composed_layer(inputs, batch_sizes, mode, reverse, biases)
         pairs = [(r, g) for r, g in zip(results, grads) if g is not None]
-        found = iter(_autograd.grad([r for r, _ in pairs], [x for x, w in zip(inputs, wanted) if w], [g for _, g in pairs], create_graph=True, allow_unused=True))
+        found = iter(_autograd.grad([r for r, _ in pairs], [x for x, w in zip(inputs, wanted) if w], [g for _, g in pairs], create_graph=recorded, allow_unused=True))
     return [next(found) if w else None for w in wanted]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 from tensorrt_lite._C.autograd.node import namespace
+from tensorrt_lite._C.core.dispatch import is_grad_enabled
 from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
 
 _autograd = _LazyModule("tensorrt_lite.autograd")
@@ -99,11 +100,12 @@ def _grid_sampler_gradient(grad: Any, input: Any, grid: Any, mode: int, padding:
     """The gradient of grid_sampler() by its input or its grid as recorded operators."""
     if mode == _NEAREST and not of_input:
         return _ops.zeros_like(grid)
+    recorded = is_grad_enabled()
     with _autograd.enable_grad():
         # views cut what is composed here off from what connects the operands above it
         x, places = input.view_as(input), grid.view_as(grid)
         result = _composed_grid_sampler(x, places, mode, padding, align_corners)
-    return _autograd.grad(result, x if of_input else places, grad, create_graph=True)[0]
+    return _autograd.grad(result, x if of_input else places, grad, create_graph=recorded)[0]
 
 
 EXPORTS = {"_grid_sampler_gradient": ""}

@@ -9,6 +9,7 @@ from tensorrt_lite._C.core.dtype import _dtype_by_name
 from tensorrt_lite._C.core.python_key import is_transformed
 from tensorrt_lite._C.core.tensor import TensorBase
 from tensorrt_lite._C.ops.sorting import _count_numbers, _number_bins
+from tensorrt_lite._C.ops.support import holds_elements
 from tensorrt_lite._C.ops.support import (
     check_number_argument,
     check_output,
@@ -196,7 +197,7 @@ def histc(input: Any, bins: Any = 100, min: Any = 0, max: Any = 0, *, out: Any =
         return deliver_unrecorded("histc", for_each_element("histc", lambda x: histc(x, n, min, max), x.detach()), out)
     low, high = float_argument(min, "histc", "min"), float_argument(max, "histc", "max")
     check_number_argument(low, x.dtype), check_number_argument(high, x.dtype)
-    if low == high and x.numel():
+    if low == high and x.numel() and holds_elements(x):
         low, high = float(x.amin().item()), float(x.amax().item())
     _check_range("histc", low, high)
     if low > high:
@@ -233,7 +234,7 @@ def _histogram_edges(x: Any, bins: Any, range: Any, name: str, dimension: int) -
     if n <= 0:
         raise RuntimeError(f"torch.{name}(): bins must be > 0, but got {n} for dimension {dimension}")
     if range is None:
-        low, high = (x.amin().item(), x.amax().item()) if x.numel() else (0.0, 1.0)
+        low, high = (x.amin().item(), x.amax().item()) if x.numel() and holds_elements(x) else (0.0, 1.0)
     else:
         low, high = range
         if low > high:

@@ -83,6 +83,7 @@ class FakeTensor(trt.Tensor):
     fake_mode: FakeTensorMode
     meta: trt.Tensor
     constant: trt.Tensor | None
+    _holds_no_elements = True  # what kernels and compositions ask that would read some
     __torch_function__ = _C._disabled_torch_function_impl  # type: ignore[attr-defined]
 
     @staticmethod

@@ -11,7 +11,10 @@ from typing import Any
 from tensorrt_lite import _C
 from tensorrt_lite import _root as trt
 from tensorrt_lite._C.autograd import attributes as _attributes
+from tensorrt_lite._C.core.hints import LazyModule
 from tensorrt_lite.tensor import Parameter
+
+_python_dispatch = LazyModule("tensorrt_lite.utils._python_dispatch")
 
 __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter"]
 
@@ -59,17 +62,21 @@ class UninitializedTensorMixin:
 
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Become an ordinary parameter or buffer of this shape, with memory that nothing is written to yet."""
-        device = self.data.device if device is None else device  # type: ignore[has-type]
-        dtype = self.data.dtype if dtype is None else dtype  # type: ignore[has-type]
+        with _python_dispatch._disable_current_modes():  # which are not asked for a tensor without a shape
+            own = self.data  # type: ignore[has-type]
+        device = getattr(self, "_claimed_device", own.device) if device is None else device
+        dtype = own.dtype if dtype is None else dtype
         data = trt.empty(shape, device=device, dtype=dtype)
         if type(data) is trt.Tensor:
             self.data = data
             self.__class__ = self.cls_to_become  # type: ignore[assignment]
         else:  # of a class that a mode gave, fake tensors for one
+            becomes, recorded = self.cls_to_become, self.requires_grad  # type: ignore[has-type]
             self.__class__ = type(data)  # type: ignore[assignment]
             _attributes.assign_from(self, data)
             self.__dict__.update(data.__dict__)
-            self._is_param = issubclass(self.cls_to_become, Parameter)
+            self._is_param = issubclass(becomes, Parameter)
+            self.requires_grad_(False).requires_grad_(recorded)  # type: ignore[attr-defined]
 
     @property
     def shape(self) -> Any:
@@ -104,13 +111,21 @@ class UninitializedTensorMixin:
         )
 
 
+def _claiming(data: Any, cls: type, requires_grad: bool) -> Any:
+    """An instance of a class without a shape; it remembers the device that a tensor of a mode's class claims."""
+    made = trt.Tensor._make_subclass(cls, data, requires_grad)
+    if type(data) is not trt.Tensor:
+        made._claimed_device = data.device
+    return made
+
+
 class UninitializedParameter(UninitializedTensorMixin, Parameter):
     """A parameter without a shape; `materialize` gives it one. It may be converted and moved before."""
 
     cls_to_become = Parameter
 
     def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
-        return trt.Tensor._make_subclass(cls, trt.empty(0, device=device, dtype=dtype), requires_grad)
+        return _claiming(trt.empty(0, device=device, dtype=dtype), cls, requires_grad)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if id(self) not in memo:
@@ -124,7 +139,7 @@ class UninitializedBuffer(UninitializedTensorMixin, trt.Tensor):
     cls_to_become = trt.Tensor
 
     def __new__(cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True) -> Any:
-        made = trt.Tensor._make_subclass(cls, trt.empty(0, device=device, dtype=dtype), requires_grad)
+        made = _claiming(trt.empty(0, device=device, dtype=dtype), cls, requires_grad)
         made.persistent = persistent
         made._is_buffer = True
         return made

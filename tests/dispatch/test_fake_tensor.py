@@ -229,6 +229,28 @@ def test_what_has_no_strides_is_refused():
         FakeTensorMode().from_tensor(sparse)
 
 
+@pytest.mark.parametrize(("make", "shape"), [(lambda: nn.LazyLinear(3), (2, 4)), (lambda: nn.LazyConvTranspose1d(3, 2), (2, 4, 5))], ids=["linear", "conv_transpose"])
+def test_lazy_modules_get_fake_parameters(make, shape):
+    with FakeTensorMode():
+        layer = make()
+        layer(trt.ones(shape)).sum().backward()
+        assert all(isinstance(p, FakeTensor) and isinstance(p, nn.Parameter) and isinstance(p.grad, FakeTensor) and p.device.type == "cpu" for p in layer.parameters())
+
+
+@pytest.mark.parametrize(
+    ("function", "shape"),
+    [
+        (lambda x: trt.histc(x, 5), (5,)), (lambda x: trt.histogram(x, 4).hist, (4,)), (lambda x: trt.matrix_exp(trt.outer(x, x)), (3, 3)), (lambda x: trt.unravel_index(x.long(), (2, 3))[0], (3,)),
+        (lambda x: x.take_along_dim(x.long(), 0), (3,)), (lambda x: trt.nonzero_static(x, size=2), (2, 1)), (lambda x: trt.normal(0.0, 1.0, (2, 3)), (2, 3)), (lambda x: F.max_pool3d(x.expand(1, 3, 3, 3), 2), (1, 1, 1, 1)),
+        (lambda x: F.one_hot(x.long(), 4), (3, 4)), (lambda x: F.dropout(x), (3,)), (lambda x: trt.zeros(3).index_put((x > 0,), x), (3,)),
+    ],
+)  # fmt: skip
+def test_operators_that_look_at_elements_have_shapes_without(function, shape):
+    with FakeTensorMode():
+        y = function(trt.ones(3))
+        assert isinstance(y, FakeTensor) and y.shape == shape
+
+
 def test_two_modes_do_not_mix():
     with FakeTensorMode():
         x = trt.ones(2)

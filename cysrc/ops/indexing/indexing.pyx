@@ -556,8 +556,8 @@ cdef object masked_scatter_backward(object grad, object mask, object shape):
     cdef int64_t n = 1
     for k in shape:
         n *= k
-    if n and ((<TensorBase?>grad).keys | (<TensorBase?>mask).keys) & K_WRAPPED:
-        # of a batch each element takes another number: what is taken is added to the place that it came from, all else to a place more
+    if n and ((<TensorBase?>grad).keys | (<TensorBase?>mask).keys) & K_PYTHON:
+        # fake tensors have no count of them, and of a batch each element takes another number: what is taken is added to the place that it came from, all else to a place more
         flat = mask.expand(grad.shape).reshape(-1)
         places = _ops.where(flat, flat.cumsum(0) - 1, n)
         return _ops.zeros(n + 1, dtype=grad.dtype, device=grad.device).scatter_add(0, places, grad.reshape(-1)).narrow(0, 0, n).reshape(shape)

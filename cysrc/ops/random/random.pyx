@@ -439,6 +439,8 @@ def normal(mean, std=1.0, size=None, *, generator=None, out=None, dtype=None, la
         if size is None:
             raise TypeError("normal() received an invalid combination of arguments - got (float, float), but expected a tensor or size")
         t = new_random("normal", (size,), None, out, dtype, layout, device, pin_memory, default_float_code())
+        if out is None and intercepted(0):
+            t = <TensorBase?>_ops.empty(shape_of(t), dtype=(<object>t).dtype, device=(<object>t).device)     # which a mode sees
         return finish_factory(op_normal(t, mean_value, std_value, generator, t, INPLACE), requires_grad)
     if size is not None:
         raise TypeError("normal() received an invalid combination of arguments: size goes with numbers only")

@@ -178,7 +178,7 @@ def _number_bins(TensorBase flat not None, TensorBase x not None, TensorBase edg
     cdef TensorBase target
     if x.numel != flat.numel:
         raise RuntimeError(f"histogram: {x.numel} elements where there were {flat.numel} before")
-    if flat.numel:
+    if flat.numel and not hasattr(x, "_holds_no_elements"):
         target = with_numbers(flat)
         check_counted(target, I64, x.numel, with_numbers(x))
         if edges.numel < 2 or with_numbers(edges).device_type != target.device_type or category[edges.dtype] == CAT_COMPLEX or category[x.dtype] == CAT_COMPLEX:
@@ -192,7 +192,7 @@ def _count_numbers(TensorBase flat not None, TensorBase weights, int64_t bins):
     cdef TensorBase target, counts = _ops.zeros(bins, dtype=dtype_of(I64 if weights is None else F64), device=(<object>flat).device)
     if weights is not None and weights.numel != flat.numel:
         raise RuntimeError(f"{weights.numel} weights of {flat.numel} elements")
-    if flat.numel:
+    if flat.numel and not hasattr(flat, "_holds_no_elements"):
         target = with_numbers(counts)
         check_counted(target, I64 if weights is None else F64, bins, with_numbers(flat))
         if weights is not None and (with_numbers(weights).device_type != target.device_type or category[weights.dtype] == CAT_COMPLEX):

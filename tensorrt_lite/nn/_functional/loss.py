@@ -15,7 +15,7 @@ from tensorrt_lite import _root as trt
 from tensorrt_lite.autograd.grad_mode import no_grad
 from tensorrt_lite import _ops
 from tensorrt_lite._C.core.hints import hinted
-from tensorrt_lite._C.ops.support import check_number_argument, type_name
+from tensorrt_lite._C.ops.support import check_number_argument, holds_elements, type_name
 
 from .reduction import ENUM, legacy_string, reduced
 from tensorrt_lite.nn._functional.distance import pairwise_distance as _pairwise_distance
@@ -386,7 +386,7 @@ def multilabel_margin_loss(
         raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}")
     _check_classes_dtype(target)
     classes, target = rows.size(-1), target.reshape(rows.shape)
-    if target.numel() and not target.is_meta and trt.any((target < -1) | (target >= classes)):
+    if target.numel() and holds_elements(target) and trt.any((target < -1) | (target >= classes)):
         raise RuntimeError("argument #2 'target' is out of range")
     # A target row ends at its first negative entry.
     valid = (target >= 0).to(trt.int64).cumprod(-1)
