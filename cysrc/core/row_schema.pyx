@@ -50,20 +50,24 @@ cdef class Schema:
         self.results = tuple(split_arguments(returned[1:-1])) if returned.startswith("(") else (returned,)
 
 
-cdef list split_arguments(str text):
-    """The parts between the commas that are in no brackets."""
+cpdef list split_arguments(str text):
+    """The parts between the commas that are in no brackets and no quotes. A comma at the end leaves an empty part behind it."""
     cdef list parts = []
     cdef int depth = 0
-    cdef str current = ""
-    for c in text:
+    cdef Py_ssize_t i, start = 0
+    cdef Py_UCS4 c, quote = 0
+    for i in range(len(text)):
+        c = text[i]
+        if quote or c in "'\"":
+            quote = 0 if c == quote else quote or c
+            continue
         depth += (c in "([{") - (c in ")]}")
         if c == "," and depth == 0:
-            parts.append(current.strip())
-            current = ""
-        else:
-            current += c
-    if current.strip():
-        parts.append(current.strip())
+            parts.append(text[start:i].strip())
+            start = i + 1
+    last = text[start:].strip()
+    if last or parts:
+        parts.append(last)
     return parts
 
 
@@ -82,7 +86,7 @@ cdef object parse_default(str text):
     if text[:1] in "'\"":
         return text[1:-1]
     if text[:1] in "[(":
-        return tuple([parse_default(part) for part in split_arguments(text[1:-1])])
+        return tuple([parse_default(part) for part in split_arguments(text[1:-1]) if part])
     for convert in (int, float):
         try:
             return convert(text)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tensorrt_lite import _C
-from tensorrt_lite._declared.schema import split
+from tensorrt_lite._C.core.row_schema import split_arguments as split
 
 if TYPE_CHECKING:
     from tensorrt_lite._declared.declarations import Declaration

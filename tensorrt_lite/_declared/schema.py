@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensorrt_lite import _root as trt
+from tensorrt_lite._C.core.row_schema import split_arguments as _split
 
 MISSING = inspect.Parameter.empty
 _TYPES_OF_ROWS = ("PyObject", "Tensors", "Ints", "Generator", "Storage", "Stream", "Dimname")  # of the library's own operators alone
@@ -165,30 +166,15 @@ def parse(text: str) -> Schema:
         raise RuntimeError(f"expected a schema such as \"name(Tensor x) -> Tensor\", got {text!r}")
     arguments: list[Argument] = []
     only_keywords = False
-    for part in split(match["arguments"]):
+    for part in _split(match["arguments"]):
         if part == "*":
             only_keywords = True
             continue
         arguments.append(_argument(part, only_keywords, text))
     returns = match["returns"]
     inside = returns[1:-1] if returns.startswith("(") and returns.endswith(")") else None
-    types_ = [_type(part.split()[0], text) for part in split(inside) if part] if inside is not None else [_type(returns.split()[0], text)]
+    types_ = [_type(part.split()[0], text) for part in _split(inside) if part] if inside is not None else [_type(returns.split()[0], text)]
     return Schema(match["name"], arguments, types_, text if match["name"].startswith(("aten::", "trtl::")) else None)
-
-
-def split(text: str) -> list[str]:
-    """At commas outside of brackets and quotes."""
-    parts, depth, start, quote = [], 0, 0, ""
-    for i, c in enumerate(text):
-        if quote or c in "'\"":
-            quote = "" if c == quote else quote or c
-            continue
-        depth += (c in "([") - (c in ")]")
-        if c == "," and depth == 0:
-            parts.append(text[start:i].strip())
-            start = i + 1
-    last = text[start:].strip()
-    return [*parts, last] if last or parts else []
 
 
 def _type(text: str, schema: str) -> Type:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorrt_lite._names import listing as _listing
 from tensorrt_lite._declared.declarations import INPLACE, Declaration, find, path_of
-from tensorrt_lite._declared.schema import split
+from tensorrt_lite._C.core.row_schema import split_arguments as split
 
 if TYPE_CHECKING:
     from tensorrt_lite._C.core.overrides import PublicFunction
