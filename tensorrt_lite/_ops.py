@@ -13,6 +13,7 @@ from tensorrt_lite._C.core.overrides import NOT_ASKED, PublicFunction
 from tensorrt_lite._C import FACTORIES, FAMILIES
 from tensorrt_lite._C.autograd.autocast import put_policies
 from tensorrt_lite._C.autograd.node import namespace
+from tensorrt_lite._C.ops import recording as _recording  # noqa: F401  # what the families' kernels record and hold with
 from tensorrt_lite._C.ops import support as _support
 from tensorrt_lite._C.ops.entry import Entry
 from tensorrt_lite._compositions import MODULES as COMPOSED

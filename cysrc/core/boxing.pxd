@@ -5,6 +5,7 @@ from tensorrt_lite._C.core.dispatch cimport trt_operator, trt_value
 ctypedef object (*boxed_kernel)(trt_operator* op, const trt_value* v, PyObject* out, int mode)
 
 cdef object box(trt_operator* op, const trt_value* v, PyObject* out, int mode)
+cdef object boxed_value(char kind, const trt_value* v, bint numbers)
 cdef tuple box_arguments(trt_operator* op, const trt_value* v, bint numbers)
 cdef object recall(int operator_id, tuple arguments, object out, int mode)
 cdef object call_boxed(trt_operator* op, tuple arguments, object out, int mode)

@@ -77,6 +77,11 @@ typedef struct {
   void* (*call1)(void* info, void* a, const void* params, void* out, int mode);
   void* (*call2)(void* info, void* a, void* b, const void* params, void* out, int mode);
   void* (*call3)(void* info, void* a, void* b, void* c, const void* params, void* out, int mode);
+  /* what ops/recording.h says */
+  void* (*record)(const void* record, const trt_value*, void* out, int mode, unsigned skipped);
+  void* (*hold)(const void* held, const trt_value*, void* out, int mode);
+  int (*bump_version)(void* tensor);
+  int (*note_view)(void* result);
 } trt_core_table;
 
 static trt_core_table* trt_core;
@@ -84,7 +89,21 @@ static trt_operator* trt_ops;
 #define trt_attach(table) (trt_core = (trt_core_table*)(table), trt_ops = trt_core->operators, trt_state_getter = trt_core->thread_state)
 
 /* The first fields of TensorBase; core/dispatch.pyx compares them with the class. */
-typedef struct { PyObject_HEAD void* storage; int64_t offset; uint64_t keys; } trt_tensor_head;
+typedef struct {
+  PyObject_HEAD
+  void* storage;
+  int64_t offset;
+  uint64_t keys;
+  int64_t numel, *sizes, *strides;
+  int output_nr;
+  int8_t ndim, dtype, device_type, device_index;
+  uint8_t layout, contiguous, requires_grad;
+} trt_tensor_head;
+#define TRT_HEAD(t) ((trt_tensor_head*)(t))
+enum {
+  TRT_KEY_AUTOGRAD = 7,         /* KEY_AUTOGRAD of tensor.pxd */
+  TRT_HELD_NUMEL = 16384        /* a kernel gets `held` operands where one has so many elements: copies of fewer keep the GIL */
+};
 #define TRT_KEYS(t) (((trt_tensor_head*)(t))->keys)
 #define TRT_OPTIONAL_KEYS(t) ((void*)(t) == (void*)Py_None ? 0 : TRT_KEYS(t))
 

@@ -70,6 +70,10 @@ cdef extern from "dispatch.h":
         void* call1
         void* call2
         void* call3
+        void* record
+        void* hold
+        void* bump_version
+        void* note_view
     trt_core_table* CORE "trt_core"
     trt_operator* OPS "trt_ops"
     enum:

@@ -3,7 +3,7 @@ from tensorrt_lite._C.core.hints import hinted
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_XDECREF, Py_XINCREF
 from libc.stdlib cimport calloc, free
-from tensorrt_lite._C.core.tensor cimport TensorBase, hold_versions, set_inference_flag, NUM_KEYS, KEY_CUSTOM, KEY_PYTHON, KEY_SPARSE, KEY_TRACER, KEY_STORAGE_ONLY, K_STORAGE_ONLY, K_BACKENDS, K_AUTOGRAD, K_PYTHON, K_STANDS_IN, K_CPU, K_CUDA, K_CUSTOM, K_META, KEY_CUDA, INDEX_BITS, mixed_indices
+from tensorrt_lite._C.core.tensor cimport TensorBase, hold_versions, set_inference_flag, NUM_KEYS, KEY_AUTOGRAD, KEY_CUSTOM, KEY_PYTHON, KEY_SPARSE, KEY_TRACER, KEY_STORAGE_ONLY, K_STORAGE_ONLY, K_BACKENDS, K_AUTOGRAD, K_PYTHON, K_STANDS_IN, K_CPU, K_CUDA, K_CUSTOM, K_META, KEY_CUDA, INDEX_BITS, mixed_indices
 from tensorrt_lite._C.core.device cimport DEV_CUDA, DEV_CUSTOM, DEV_META, device_type_name
 
 cdef extern from *:
@@ -43,14 +43,17 @@ attach()
 
 cdef extern from *:
     """
-    #define TRT_KEYS_OFFSET offsetof(trt_tensor_head, keys)
+    static int trt_agrees_with_head(void* t, const void* keys, const void* numel, const void* requires_grad, int key_autograd) {
+      const trt_tensor_head* head = t;
+      return keys == &head->keys && numel == &head->numel && requires_grad == &head->requires_grad && key_autograd == TRT_KEY_AUTOGRAD;
+    }
     """
-    Py_ssize_t KEYS_OFFSET "TRT_KEYS_OFFSET"
+    bint agrees_with_head "trt_agrees_with_head"(void* t, const void* keys, const void* numel, const void* requires_grad, int key_autograd) noexcept
 
 
 cdef int check_layout(TensorBase t) except -1:
-    """dispatch.h reads keys by the first fields of TensorBase."""
-    if <char*>&t.keys - <char*><void*>t != KEYS_OFFSET:
+    """dispatch.h reads the first fields of TensorBase."""
+    if not agrees_with_head(<void*>t, &t.keys, &t.numel, &t.requires_grad, KEY_AUTOGRAD):
         raise SystemError("dispatch.h: trt_tensor_head is not what TensorBase begins with")
     return 0
 

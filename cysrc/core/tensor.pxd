@@ -124,9 +124,9 @@ cdef object size_type
 cdef inline char* data_of(TensorBase t) noexcept:
     return t.storage.block.data + t.offset * ITEM_SIZE[t.dtype]
 
-# The generated dispatch hands a kernel `held` operands when one of them has this many elements: copies of fewer keep the GIL.
-cdef enum:
-    HELD_NUMEL = 16384
+cdef extern from "dispatch.h":
+    enum:
+        HELD_NUMEL "TRT_HELD_NUMEL"
 
 cdef extern from "Python.h":
     PyObject* PyList_GET_ITEM(object, Py_ssize_t)     # borrowed

@@ -132,19 +132,38 @@ def kind_letters(op: Operator) -> str:
     return "".join("l" if a.type == "Tensor[]" else KINDS.get(c_type(a), "o") for a in op.arguments)
 
 
+_SLOT = {"t": "p", "l": "p", "o": "p", "s": "p", "v": "p", "i": "i", "b": "i", "y": "i", "d": "d"}
+
+
+def c_stores(op: Operator) -> str:
+    """C that puts an operator's arguments into an array of values."""
+    letters = kind_letters(op)
+    stores = (f"v[{i}].{_SLOT[k]} = {'(void*)' if _SLOT[k] == 'p' else ''}{a.name};" for i, (k, a) in enumerate(zip(letters, op.arguments)))
+    return f"trt_value v[{max(len(letters), 1)}]; {' '.join(stores)}"
+
+
+def c_loads(op: Operator) -> list[str]:
+    """The way back: the arguments of a call, from the values."""
+    return [f"{'(int)' if k in 'by' else ''}v[{i}].{_SLOT[k]}" for i, k in enumerate(kind_letters(op))] + ["out", "mode"] * takes_out(op)
+
+
+def c_signature(op: Operator) -> str:
+    return ", ".join(f"{t} {name}" for t, name in c_parameters(op))
+
+
+def c_output(op: Operator) -> str:
+    """Output and write mode, as those get them who take all operators."""
+    return "out, mode" if takes_out(op) else "Py_None, TRT_NO_OUT"
+
+
 def emit_row(op: Operator) -> str:
     """The operator's row, its packer and its unpacker, in C."""
     typed = c_parameters(op)
-    slot = {"t": "p", "l": "p", "o": "p", "s": "p", "v": "p", "i": "i", "b": "i", "y": "i", "d": "d"}
     letters = kind_letters(op)
-    arguments = [name for _, name in typed[: len(op.arguments)]]
-    stores = " ".join(f"v[{i}].{slot[k]} = {'(void*)' if slot[k] == 'p' else ''}{name};" for i, (k, name) in enumerate(zip(letters, arguments)))
-    loads = [f"{'(int)' if k in 'by' else ''}v[{i}].{slot[k]}" for i, k in enumerate(letters)]
-    if takes_out(op):
-        loads += ["out", "mode"]
+    loads = c_loads(op)
     returned = "t" if return_type(op) == "TensorBase" else "l" if op.returns == ["Tensor[]"] else "o"
     lines = [
-        f"static void* pack_{op.name}({', '.join(f'{t} {name}' for t, name in typed)}) {{ trt_value v[{max(len(letters), 1)}]; {stores} return trt_core->box(&trt_ops[{op.identifier}], v, {'out, mode' if takes_out(op) else 'NULL, TRT_NO_OUT'}); }}",
+        f"static void* pack_{op.name}({c_signature(op)}) {{ {c_stores(op)} return trt_core->box(&trt_ops[{op.identifier}], v, {'out, mode' if takes_out(op) else 'NULL, TRT_NO_OUT'}); }}",
         f"static void* unpack_{op.name}(trt_operator* op, const trt_value* v, void* out, int mode) {{ return op_{op.name}({', '.join(loads)}); }}",
         f"static void* invoke_{op.name}(trt_operator* op, void* kernel, const trt_value* v, void* out, int mode) {{ return ((void* (*)({', '.join(t for t, _ in typed)}))kernel)({', '.join(loads)}); }}",
         f"static const trt_row row_{op.name} = {{\"{schema_text(op)}\", \"{letters}\", '{returned}', {int(takes_out(op))}, {int(bool(op.row.get('view')))}, {sum(r.startswith('Tensor') for r in op.returns) if returned == 'o' else 0}, {autocast_letters(op)}, {stored_letters(op)}, (void*)pack_{op.name}, unpack_{op.name}, invoke_{op.name}}};",
@@ -184,14 +203,12 @@ class Plan:
             raise DeclarationError(f"{op.family}.yaml: saved_for of {op.name} names {sorted(unknown)}, not a saved tensor or not differentiable")
         self.read_by = {s: stated.get(s) or [t for t, f in op.backward.items() if s in names(f)] for s in self.tensors + self.results}
 
-    def saving(self, op: Operator, name: str, call: str) -> str:
-        """The line that saves a tensor where one of the gradients that read it is wanted."""
-        if isinstance(self.read_by[name], str):
-            return f"    if {self.read_by[name]}:\n        {call}"
-        readers = [a for a in op.arguments if a.name in self.read_by[name]]
-        if len(readers) == len(op.backward):
-            return f"    {call}"
-        return f"    if {' or '.join(wants_gradient(a) for a in readers)}:\n        {call}"
+    def readers(self, op: Operator, name: str) -> int:
+        """The arguments, by bits, one of whose gradients must be wanted for a tensor to be saved; 0: all of them read it, or the row states a condition."""
+        readers = self.read_by[name]
+        if isinstance(readers, str) or len(readers) == len(op.backward):
+            return 0
+        return sum(1 << i for i, a in enumerate(op.arguments) if a.name in readers)
 
     @property
     def args(self) -> list[str]:
@@ -199,40 +216,37 @@ class Plan:
 
 
 def wants_gradient(a: Argument) -> str:
-    """The condition under which an argument requires grad."""
-    if a.type == "Tensor":
-        return f"{a.name}.requires_grad"
-    if a.type == "Tensor?":
-        return f"({a.name} is not None and {a.name}.requires_grad)"
-    return f"any_requires_grad({a.name})"
+    """The condition in C under which an argument requires grad."""
+    if a.type in ("Tensor", "Tensor?"):
+        return f"trt_{'perhaps_' if a.type == 'Tensor?' else ''}wants({a.name})"
+    return f"trt_list_wants({a.name})"
 
 
-def python_value(a: Argument) -> str:
-    """The Python object of a C argument, for saving and boxing."""
-    t = c_type(a)
-    if t == "const Scalar*":
-        return f"(scalar_object({a.name}) if {a.name} != NULL else None)"
-    if t == "const Dims*":
-        return f"dims_tuple({a.name})"
-    if a.type in ("ScalarType", "ScalarType?"):
-        return f"(None if {a.name} < 0 else dtype_of({a.name}))"
-    return a.name
+def c_condition(text: str) -> str:
+    """A condition over flags and the write mode, in C."""
+    return re.sub(r"\bINPLACE\b", "2", re.sub(r"\band\b", "&&", re.sub(r"\bor\b", "||", re.sub(r"\bnot\b", "!", text))))
 
 
 def emit(family: str, ops: list[Operator], steps: Family | None = None) -> str:
     text: list[str] = []
     init: list[str] = []
-    if ops:
-        text += ["cdef extern from *:", '    """', *(emit_row(op) for op in ops), '    """', *(f"    const trt_row row_{op.name}" for op in ops), ""]
+    c: list[str] = []
+    declared: list[str] = []
     if any(op.row.get("meta") == "generated" for op in ops):
         text.append(shapes.HELPERS)
     for op in ops:
-        emit_operator(op, text, init, steps)
+        c.append(emit_row(op))
+        declared.append(f"const trt_row row_{op.name}")
+        emit_operator(op, text, init, c, declared, steps)
+    if ops:
+        head = ["from tensorrt_lite._C.ops.recording cimport trt_held", "cdef extern from *:", '    """', *c, '    """', *("    " + line for line in declared), ""]
+        text = head + text
     text += [f"cdef int _register_functions_{family}() except -1:"] + ["    " + line for line in init] + ["    return 0", "", f"_register_functions_{family}()", ""]
     return "\n".join(text)
 
 
-def emit_operator(op: Operator, text: list[str], init: list[str], family: Family | None = None) -> None:
+def emit_operator(op: Operator, text: list[str], init: list[str], c: list[str], declared: list[str], family: Family | None = None) -> None:
+    """One operator: Cython for what its formulas say; `c` gets C, `declared` what Cython knows of that, `init` the registration."""
     kernel = op.row.get("kernel", f"{op.name}_kernel")
     if op.kind == "structured":
         kernel = f"structured_{op.name}"
@@ -247,11 +261,11 @@ def emit_operator(op: Operator, text: list[str], init: list[str], family: Family
         kernels = {**kernels, "CUDA": kernels["CPU"]}
     own = dict(kernels)
     if op.row.get("held", bool(op.backward) and not op.row.get("view")):
-        emit_held(op, own["CPU"], text)
+        emit_held(op, own["CPU"], init, c, declared)
         kernels = {**kernels, "CPU": f"held_{op.name}"}
     if "out" in op.variants and not op.row.get("composed"):
         for i, function in enumerate(dict.fromkeys(own[key] for key in own if kernels[key] == own[key])):
-            emit_late(op, function, f"late{i or ''}_{op.name}", text)
+            emit_around(op, function, f"late{i or ''}_{op.name}", [], [], init, c, declared)
             kernels = {key: f"late{i or ''}_{op.name}" if used == function else used for key, used in kernels.items()}
     for key, function in kernels.items():
         init.append(f"register_kernel({op.identifier}, b\"{op.name}\", KEY_{key}, <void*><fn_{op.name}>{function})")
@@ -261,7 +275,7 @@ def emit_operator(op: Operator, text: list[str], init: list[str], family: Family
     if not op.row.get("view"):
         emit_forward(op, text, init)
     if op.backward or op.row.get("view"):
-        emit_autograd(op, text)
+        emit_autograd(op, text, init, c, declared)
         init.append(f"register_kernel({op.identifier}, b\"{op.name}\", KEY_AUTOGRAD, <void*><fn_{op.name}>{op.row.get('recorded', 'autograd_' + op.name)})")
     elif "recorded" in op.row:
         init.append(f"register_kernel({op.identifier}, b\"{op.name}\", KEY_AUTOGRAD, <void*><fn_{op.name}>{op.row['recorded']})")
@@ -269,50 +283,24 @@ def emit_operator(op: Operator, text: list[str], init: list[str], family: Family
         init.append(f"take_storage_only({op.identifier})")
 
 
-def emit_held(op: Operator, kernel: str, text: list[str]) -> None:
-    """The CPU kernel on operands whose geometry and memory stay. A kernel of large operands may let other threads run between its
-    checks and its loops; `out` may be an operand, and the warning that it was resized runs Python, so that comes last."""
+def emit_held(op: Operator, kernel: str, init: list[str], c: list[str], declared: list[str]) -> None:
+    """The CPU kernel on operands whose geometry and memory stay where one of them is large, or is written."""
     tensors = [a for a in op.arguments if a.is_tensor and not a.written]
     lists = [a for a in op.arguments if a.type in ("Tensor[]", "Tensor?[]")]
     if not tensors and not lists:
         raise DeclarationError(f"{op.family}.yaml: {op.name} has no operand to hold")
-    single = takes_out(op) and return_type(op) == "TensorBase"
-    large = " or ".join([f"{a.name}.numel >= HELD_NUMEL" if a.type == "Tensor" else f"is_large({a.name})" for a in tensors] + [f"any_large({a.name})" for a in lists])
-    result, call = return_type(op), call_arguments(op)
-    # three functions: what assigns to arguments counts references to them, and the usual case should cost one call
-    text.append(f"cdef {result} large_{op.name}({parameters(op)}):")
-    if single:
-        text.append("    cdef TensorBase target = out")
-    if single and "inplace" in op.variants:
-        text.append("    if mode == INPLACE:\n        out = held(out)")
-        text += [f"    {a.name} = out if mode == INPLACE and {a.name} is target else held({a.name})" for a in tensors]
-    else:
-        text += [f"    {a.name} = held({a.name})" for a in tensors]
-    text += [f"    {a.name} = held_list({a.name})" for a in lists]
-    if single:
-        text.append(f"    if mode != FRESH:\n        {kernel}({call})\n        return target")
-    text.append(f"    return {kernel}({call})\n")
-    if "out" in op.variants:
-        same = [f"{a.name} is out" if single else f"is_listed(out, {a.name})" for a in tensors] + [f"is_listed({a.name}, out)" for a in lists if single]
-        emit_out(op, f"out_{op.name}", f"large_{op.name}({call}) if {' or '.join([large, *same])} else {kernel}({call})", text)
-    text.append(f"cdef {result} held_{op.name}({parameters(op)}):")
-    if "out" in op.variants:
-        text.append(f"    if mode == OUT:\n        return out_{op.name}({call})")
-    text.append(f"    if {large}:\n        return large_{op.name}({call})\n    return {kernel}({call})\n")
+    emit_around(op, kernel, f"held_{op.name}", tensors, lists, init, c, declared)
 
 
-def emit_out(op: Operator, name: str, call: str, text: list[str]) -> None:
-    """A kernel that writes to `out`. The warning that it was resized runs Python, which may change the operands: it is given at the end."""
-    result = return_type(op)
-    text.append(f"cdef {result} {name}({parameters(op)}):\n    cdef LateWarnings late\n    cdef {result} r\n    begin_late_warnings(&late)\n    try:")
-    text.append(f"        r = {call}\n    except:\n        drop_late_warnings(&late)\n        raise\n    end_late_warnings(&late)\n    return r\n")
-
-
-def emit_late(op: Operator, kernel: str, name: str, text: list[str]) -> None:
-    """A kernel whose operands are not held, with the warning about `out` at its end."""
-    call = call_arguments(op)
-    emit_out(op, f"out_{name}", f"{kernel}({call})", text)
-    text.append(f"cdef {return_type(op)} {name}({parameters(op)}):\n    return out_{name}({call}) if mode == OUT else {kernel}({call})\n")
+def emit_around(op: Operator, kernel: str, name: str, tensors: list[Argument], lists: list[Argument], init: list[str], c: list[str], declared: list[str]) -> None:
+    """A kernel in C around another one: ops/recording.pyx runs that where it is to hold operands, or to give the warning that `out` was resized at the end."""
+    when = ["mode == 1"] * ("out" in op.variants) + [f"trt_is_large({a.name})" for a in tensors] + [f"trt_list_is_large({a.name})" for a in lists]
+    masks = [sum(1 << op.arguments.index(a) for a in kind) for kind in (tensors, lists)]
+    types = ", ".join(t for t, _ in c_parameters(op))
+    c.append(f"    static trt_held of_{name} = {{{op.identifier}, {masks[0]}, {masks[1]}, NULL}};")
+    c.append(f"    static void* {name}({c_signature(op)}) {{ if ({' || '.join(when)}) {{ {c_stores(op)} return trt_core->hold(&of_{name}, v, {c_output(op)}); }} return ((void* (*)({types}))of_{name}.kernel)({call_arguments(op)}); }}")
+    declared += [f"trt_held of_{name}", f"{return_type(op)} {name}({parameters(op)})"]
+    init.append(f"of_{name}.kernel = <void*><fn_{op.name}>{kernel}")
 
 
 def emit_forward(op: Operator, text: list[str], init: list[str]) -> None:
@@ -367,7 +355,8 @@ def forward_rules(op: Operator) -> tuple[str, dict[str, str]]:
     return rules, formulas
 
 
-def emit_autograd(op: Operator, text: list[str]) -> None:
+def emit_autograd(op: Operator, text: list[str], init: list[str], c: list[str], declared: list[str]) -> None:
+    """The backward function in Cython, what the Node saves as a table, and the kernel under Autograd."""
     plan = Plan(op)
     name = op.name
     view = bool(op.row.get("view"))
@@ -414,67 +403,45 @@ def emit_autograd(op: Operator, text: list[str]) -> None:
             text.append(f"    return {outputs[0]}\n")
         else:
             text.append(f"    return {outputs[0]}\n" if len(outputs) == 1 else f"    return ({', '.join(outputs)})\n")
-    text.append("cdef extern from *:\n    \"\"\"")
-    text.append(f"    static OpNodeInfo node_{name} = {{\"{node}\", \"{','.join(saved_names)}\", {len(plan.tensors) + len(plan.results)}, 0, 0}};")
-    text.append(f"    \"\"\"\n    OpNodeInfo node_{name}")
-    text.append(f"node_{name}.apply = <void*><op_apply>backward_{name}\n")
-    # --- autograd wrapper
-    text.append(f"cdef {return_type(op)} autograd_{name}({parameters(op)}):")
-    text.append(f"    cdef {return_type(op)} result")
-    text.append("    cdef OpNode node")
-    below = f"below_{name}({', '.join(filter(None, [call_arguments(op), 'BELOW(KEY_AUTOGRAD)']))})"
-    conditions = [wants_gradient(a) for a in differentiable]
-    modes = takes_out(op)
+    init.append(f"node_{name}.apply = <void*><op_apply>backward_{name}")
+    declared.append(f"OpNodeInfo node_{name}")
+    c.append(f"    static OpNodeInfo node_{name} = {{\"{node}\", \"{','.join(saved_names)}\", {len(plan.tensors) + len(plan.results)}, 0, 0}};")
+    emit_record(op, plan, c, declared)
+
+
+def letters_of(op: Operator, names: list[str]) -> str:
+    """Arguments by name as letters: a is the first one."""
+    places = {a.name: chr(ord("a") + i) for i, a in enumerate(op.arguments)}
+    return "".join(places[name] for name in names)
+
+
+def emit_record(op: Operator, plan: Plan, c: list[str], declared: list[str]) -> None:
+    """What `record` in ops/recording.pyx needs to know, and the kernel under Autograd, which calls it where a gradient is wanted."""
+    name = op.name
+    differentiable = [a for a in op.arguments if a.name in op.backward]
+    places = {a.name: i for i, a in enumerate(op.arguments)}
     inplace = "inplace" in op.variants
-    text.append(f"    if not tls().grad_mode or not ({' or '.join(conditions) or 'False'}):")
-    text.append(f"        result = {below}")
-    if modes:
-        text.append("        if mode == INPLACE:\n            bump_version(<TensorBase>out)")
-    if view:
-        text.append("        note_view(result)")
-    text.append("        return result")
-    if modes:
-        text.append(f"    if mode == OUT:\n        refuse_out(\"{name}\")")
-    if modes and inplace and op.returns == ["Tensor"]:
-        text.append("    if mode == INPLACE:\n        check_recorded_write(<TensorBase>out)")
-    text.append(f"    node = new_op_node(&node_{name})")
-    if op.returns == ["Tensor[]"]:
-        pass
-    elif len(op.returns) > 1:
-        text.append(f"    node.n_inputs = {len(op.returns)}")
-    if len(differentiable) == 1 and differentiable[0].type == "Tensor[]":
-        text.append(f"    set_list_edges(node, {differentiable[0].name})")
-    else:
-        for i, a in enumerate(differentiable):
-            text.append(f"    node.set_edge({i}, {a.name})")
     # hooks on saved tensors see them in the order of their names, as in PyTorch
-    for t, i in sorted((t, i) for i, t in enumerate(plan.tensors)):
-        value = f"<TensorBase>_ops.clone({t}) if mode == INPLACE else {t}" if inplace and t == op.tensors[0].name else t
-        text.append(plan.saving(op, t, f"save(node, {i}, {value})"))
-    for t in plan.lists:
-        text.append(f"    save_tensors(node, {t})")
-    if plan.args:
-        by_name = {a.name: a for a in op.arguments}
-        values = [python_value(by_name[p]) for p in plan.params]
-        values += [f"(shape_of({t}) if {t} is not None else None)" for t in plan.shapes]
-        values += [f"(input_meta({t}) if {t} is not None else None)" for t in plan.metas]
-        values += [f"(shape_of({t}), strides_of({t}), {t}.offset)" for t in plan.strided]
-        values += [f"shapes_of_list({t})" for t in plan.list_shapes]
-        text.append(f"    node.args = ({', '.join(values)},)")
-    text.append(f"    result = {below}")
-    if op.returns == ["Tensor"]:
-        if modes:
-            text.append("    if mode == INPLACE:\n        bump_version(result)")
-        for i, r in enumerate(plan.results):
-            text.append(plan.saving(op, r, f"save_output(node, {len(plan.tensors) + i}, result)"))
-        if modes and inplace:
-            text.append("    if mode == INPLACE:\n        rebase_history(result, node)\n    elif differentiable(result):\n        set_history(result, node, 0)")
-        else:
-            text.append("    if differentiable(result):\n        set_history(result, node, 0)")
-    elif op.returns == ["Tensor[]"]:
-        text.append("    set_list_history(result, node, " + ("True" if op.row.get("multi_view") else "False") + ")")
-    else:
-        text.append("    set_tuple_history(result, node)")
-        for i, r in enumerate(plan.results):
-            text.append(plan.saving(op, r, f"save_output(node, {len(plan.tensors) + i}, <TensorBase>result[{int(r[6:])}])"))
-    text.append("    return result\n")
+    tensors = [f"{{{i}, {places[t]}, {plan.readers(op, t)}}}" for t, i in sorted((t, i) for i, t in enumerate(plan.tensors))]
+    results = [f"{{{len(plan.tensors) + i}, {r[6:] or 0}, {plan.readers(op, r)}}}" for i, r in enumerate(plan.results)]
+    values = "".join(kind + place for kind, group in (("v", plan.params), ("s", plan.shapes), ("m", plan.metas), ("t", plan.strided), ("l", plan.list_shapes))
+                     for place in letters_of(op, group))  # fmt: skip
+    skipped = [f"(unsigned)!({c_condition(condition)}) << {i}" for i, t in enumerate(plan.tensors + plan.results) if isinstance(condition := plan.read_by[t], str)]
+    outputs = 0 if op.returns == ["Tensor[]"] else len(op.returns)
+    list_edges = len(differentiable) == 1 and differentiable[0].type == "Tensor[]"
+    cloned = places[op.tensors[0].name] if inplace and op.tensors and op.tensors[0].name in plan.tensors else -1
+    flags = [outputs, int(inplace), int(list_edges), int(bool(op.row.get("multi_view"))), cloned]
+    call, output = ", ".join(filter(None, [call_arguments(op), "TRT_BELOW(TRT_KEY_AUTOGRAD)"])), c_output(op)
+    below = f"below_{name}({call})"
+    if takes_out(op) or op.row.get("view"):
+        below = f"trt_unrecorded({below}, {output}, {int(bool(op.row.get('view')))})"
+    c += [
+        "    " + line
+        for line in (
+            f"static const trt_saving tensors_{name}[] = {{{', '.join([*tensors, '{-1, 0, 0}'])}}}, results_{name}[] = {{{', '.join([*results, '{-1, 0, 0}'])}}};",
+            f"static void* under_{name}(const trt_value* v, void* out, int mode) {{ return below_{name}({', '.join([*c_loads(op), 'TRT_BELOW(TRT_KEY_AUTOGRAD)'])}); }}",
+            f"static const trt_record record_{name} = {{&node_{name}, {op.identifier}, {', '.join(map(str, flags))}, \"{letters_of(op, [a.name for a in differentiable])}\", tensors_{name}, results_{name}, \"{letters_of(op, plan.lists)}\", \"{values}\", under_{name}}};",
+            f"static void* autograd_{name}({c_signature(op)}) {{ if (!trt_tls()->grad_mode || !({' || '.join(map(wants_gradient, differentiable)) or '0'})) return {below}; {c_stores(op)} return trt_core->record(&record_{name}, v, {output}, {' | '.join(skipped) or '0'}); }}",
+        )
+    ]
+    declared.append(f"{return_type(op)} autograd_{name}({parameters(op)})")
