@@ -43,12 +43,14 @@ VECTORISE = ["-O2", "-ftree-loop-vectorize", "-fvect-cost-model=dynamic"]
 # there, since -Os does it inline by `rep stosb`, which is slow to start.
 EVERY_CALL = tuple(f"tensorrt_lite._C.{name}" for name in ("core.", "autograd.node", "autograd.operator_nodes", "autograd.engine", "autograd.pointwise", "autograd.attributes", "ops.entry", "ops.recording", "ops.arithmetic", "ops.matmul", "ops.norm", "ops.random", "ops.indexing", "ops.reduction"))
 SELDOM = tuple(f"tensorrt_lite._C.{name}" for name in (
-    "cuda.", "autograd.anomaly", "core.custom", "core.dlpack", "core.extension", "core.mapped", "core.python_key", "core.return_types",
-    "core.row_schema", "core.sparse", "core.transform", "ops.linalg.derivatives", "ops.segment"))  # fmt: skip
+    "cuda.", "autograd.anomaly", "core.custom", "core.dlpack", "core.extension", "core.hints", "core.isa", "core.mapped", "core.python_key",
+    "core.return_types", "core.row_schema", "core.sparse", "core.transform", "core.warning", "ops.linalg.derivatives", "ops.segment"))  # fmt: skip
 SHORT_CALLS = tuple(f"tensorrt_lite._C.ops.{name}" for name in ("attention", "creation", "fft", "joining", "linalg", "loss", "pool", "resize", "sorting", "special", "support", "view"))
 COMMONLY = ["-O1", "-fcrossjumping", "-fno-reorder-blocks"]
 SMALL = ["-Os", *(f"-fno-{name}" for name in ("expensive-optimizations", "gcse", "ipa-cp", "ipa-modref", "ipa-ra", "ivopts", "peephole2", "rerun-cse-after-loop", "schedule-insns2", "store-merging",
                                               "tree-pre", "tree-vrp")), "-mstringop-strategy=libcall"]  # fmt: skip
+# What Cython runs once, at import, is a tenth of a module's code.
+ONCE = ['-DCYTHON_SMALL_CODE=__attribute__((cold,optimize("O1")))']
 # These passes turn one selection after another (clamp: a minimum of a maximum) into branches, which are not vectorised.
 SELECTIONS = ["-fno-thread-jumps", "-fno-tree-dominator-opts", "-fno-tree-pre"]
 ISA_FLAGS = {
@@ -138,6 +140,7 @@ class Builder:
         self.tracebacks = self.debug or os.environ.get("TENSORRT_LITE_TRACEBACK", "") == "full"
         self.jobs = int(os.environ.get("TENSORRT_LITE_JOBS", "0")) or os.cpu_count() or 1
         self.times: dict[str, float] = {}  # processor time of each step that was not skipped
+        self.reused: list[str] = []  # steps whose result an earlier build or the cache had
         self.c_files: dict[Path, tuple[bytes, list[Path]]] = {}
         self.workers: list[subprocess.Popen[str]] = []
         self.idle_workers: queue.SimpleQueue[subprocess.Popen[str]] = queue.SimpleQueue()
@@ -189,7 +192,16 @@ class Builder:
             write_documentation(ROOT, self.operators)
         self.stamps_path.write_text(json.dumps(self.stamps))
         (self.build / "times.json").write_text(json.dumps(dict(sorted(self.times.items(), key=lambda kv: -kv[1])), indent=0))
+        (self.build / "build_cost.json").write_text(json.dumps(self.cost(time.process_time() - own_time)))
         print(f"tensorrt_lite: core built in {time.time() - start:.1f} s ({sum(self.times.values()) + time.process_time() - own_time:.1f} s of processor time)", file=sys.stderr)
+
+    def cost(self, own: float) -> dict:
+        """Processor time by kind of step, for tools.build_cost."""
+        seconds = dict.fromkeys(("cython", "modules", "loops", "links"), 0.0) | {"own": own}
+        for label, spent in self.times.items():
+            module = label.endswith(".o") and label.rpartition("_")[2].removesuffix(".o") not in ISA_FLAGS
+            seconds["cython" if label.startswith("cython ") else "links" if label.startswith("link ") else "modules" if module else "loops" if label.endswith(".o") else "own"] += spent
+        return {"seconds": seconds, "reused": len(self.reused), "native": self.native, "quick": self.quick}
 
     def generate(self) -> dict[str, list[Path]]:
         self.generated = self.build / "generated"
@@ -256,6 +268,7 @@ class Builder:
         stamp = digest(inputs, [self.relative(a) for a in arguments], TRANSLATION)  # debug builds differ in C alone
         if self.stamps.get(key) == stamp and output.exists():
             adapt_translation(output)
+            self.reused.append(key)
             return
         output.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -287,6 +300,7 @@ class Builder:
                     time.sleep(0.2)
             if kept.exists():
                 shutil.copyfile(kept, output)
+                self.reused.append(label)
                 return
             make()
             fresh = self.cache / f"{stamp}.{os.getpid()}.part"
@@ -366,7 +380,7 @@ class Builder:
         if name.startswith(SELDOM):
             return SMALL
         if name.startswith(EVERY_CALL):
-            return ["-O3" if name.endswith(("core.iterator", "core.iteration")) else "-O2"]
+            return ["-O3" if name.endswith(("core.iterator", "core.iteration")) else "-O2", *ONCE]
         return ["-O1"] if name.startswith(SHORT_CALLS) else COMMONLY
 
     def reads_declarations(self, source: Path) -> bool:
@@ -419,10 +433,12 @@ class Builder:
             flags = ["-O1" if f in ("-O2", "-O3", "-Os") else f for f in flags] + ["-g", "-fno-omit-frame-pointer", "-DTRT_DEBUG=1"]
         elif self.quick:
             # loops without vectors take a fifth of the time: the same bits, as sums over blocks are written in vectors
+            flags = [f for f in flags if f not in ONCE]
             flags = [*flags, *(["-Og", "-fno-tree-loop-vectorize"] if output.stem.rpartition("_")[2] in ISA_FLAGS else ["-O0"])]
         command = [*self.compiler, *COMMON, *flags, *self.extra, "-c", str(source), "-o", str(output)]
         stamp = digest(self.included(source), [self.relative(a) for a in command])
         if self.stamps.get(str(output.name)) == stamp and output.exists():
+            self.reused.append(output.name)
             return
         output.parent.mkdir(parents=True, exist_ok=True)
         self.cached(stamp, output, output.name, lambda: self.command(output.name, command))

@@ -261,7 +261,7 @@ COMPOSED = {
     "linalg_cholesky", "cholesky", "orgqr", "linalg_eigh", "linalg_eigvalsh", "linalg_eig", "linalg_eigvals", "linalg_svd", "linalg_svdvals",
 }  # fmt: skip
 # Their kernels read all geometry before anything else may run; `contiguous` may return its operand.
-AT_ONCE = {"_fused_sgd_", "_fused_adam_", "_fused_adamw_", "_amp_foreach_non_finite_check_and_unscale_", "_amp_update_scale_", "clone", "contiguous", "_lazy_clone", "_to_copy", "copy", "fill", "zero"}
+AT_ONCE = {"_fused_sgd_", "_fused_adam_", "_fused_adamw_", "_amp_foreach_non_finite_check_and_unscale_", "_amp_update_scale_", "clone", "contiguous", "_lazy_clone", "_to_copy", "copy", "fill", "zero", "_local_scalar_dense"}
 
 
 def test_every_kernel_sees_held_operands():
@@ -274,12 +274,14 @@ def test_every_operand_of_a_held_kernel_is_held():
     """Lists of optional tensors too: an index of many elements lets threads run although what it indexes has few."""
     for op in schema.load(ROOT / "cysrc" / "ops"):
         if op.kind in ("structured", "function") and op.row.get("held", bool(op.backward) and not op.row.get("view")):
-            text: list[str] = []
-            functions.emit_held(op, "kernel", text)
-            operands = [a for a in op.arguments if a.type.startswith("Tensor") and not a.written]
-            for a in operands:
-                assert re.search(rf"    {a.name} = .*held(_list)?\({a.name}\)", "\n".join(text)), f"{op.name} holds {a.name}"
-                assert re.search(rf"\b{a.name}\.numel >= HELD_NUMEL|(is|any)_large\({a.name}\)", text[-1]), f"{op.name} counts the elements of {a.name}"
+            c: list[str] = []
+            functions.emit_held(op, "kernel", [], c, [])
+            masks = re.search(r"= \{\w+, (\d+), (\d+), NULL\}", c[0])
+            assert masks is not None
+            for i, a in enumerate(op.arguments):
+                if a.type.startswith("Tensor") and not a.written:
+                    assert (int(masks[1]) | int(masks[2])) >> i & 1, f"{op.name} holds {a.name}"
+                    assert re.search(rf"trt_(list_)?is_large\({a.name}\)", c[1]), f"{op.name} counts the elements of {a.name}"
 
 
 def test_composed_kernels_read_no_memory():
