@@ -359,7 +359,6 @@ def emit_autograd(op: Operator, text: list[str], init: list[str], c: list[str], 
     """The backward function in Cython, what the Node saves as a table, and the kernel under Autograd."""
     plan = Plan(op)
     name = op.name
-    view = bool(op.row.get("view"))
     differentiable = [a for a in op.arguments if a.name in op.backward]
     stated = op.row.get("saved_as", {})
     results = [stated.get(r) or (op.result_names[int(r[6:])] if op.result_names else r) for r in plan.results]
