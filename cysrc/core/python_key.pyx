@@ -802,7 +802,7 @@ class Factory:
     def sizes_at(self):
         """The position of the argument `size`, None without one."""
         if self._sizes_at is NotImplemented:
-            found = [i for i, a in enumerate(_schema_of(self).arguments) if a.name == "size" and str(a.type) == "int[]"]
+            found = [i for i, a in enumerate(_schema_of(self).arguments) if a.name == "size" and a.type.is_list]
             self._sizes_at = found[0] if found else None
         return self._sizes_at
 
@@ -850,8 +850,8 @@ cdef tuple with_listed_sizes(object factory, tuple args, dict kwargs):
         sizes = kwargs.pop("size")
     else:
         sizes = args[at] if isinstance(args[at], (list, tuple)) else args[at:]
-        if sizes is args[at] and len(args) > at + 1:
-            return args
+        if len(args) > at + 1 and any([isinstance(n, (list, tuple)) for n in args[at:]]):
+            return args                      # of another overload: randint(low, high, size)
     return args[:at] + ([int(n) if isinstance(n, TensorBase) else n for n in sizes],)
 
 

@@ -11,6 +11,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="the samples are PyTorch's (extra `conformance`)")
 
 import tensorrt_lite as trt  # noqa: E402
+from tensorrt_lite._C.core import python_key  # noqa: E402
+from tensorrt_lite._declared import declarations, schema  # noqa: E402
 from tensorrt_lite.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 from . import kinds, opinfo  # noqa: E402
@@ -18,6 +20,18 @@ from .library import Library  # noqa: E402
 
 _FOREIGN = ("Any", "Generator", "MemoryFormat", "Layout", "Storage")
 GROUPS = 4
+
+
+# None stands for all dimensions in these rows, PyTorch's empty list.
+KNOWN = {f"aten.{name}.default: int[] dim=[] got NoneType" for name in ("amin", "amax")}
+
+
+def schemas_of(func: Any) -> list[Any]:
+    """The operator's schema; of a factory, which is one object for its overloads, those of all."""
+    if not isinstance(func, python_key.Factory):
+        return [func._schema]
+    row = declarations.find(func._name)[0]
+    return [schema.parse(f"aten::{text}") for text in row.overloads or (row.schema,)]
 
 
 class Typed(TorchDispatchMode):
@@ -28,15 +42,21 @@ class Typed(TorchDispatchMode):
         self.calls = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        declared = func._schema.arguments
-        named = {a.name: a for a in declared}
         self.calls += 1
+        found = [self.differences(func, schema.arguments, args, kwargs) for schema in schemas_of(func)]
+        if all(found):
+            self.wrong |= found[0] - KNOWN
+        return func(*args, **(kwargs or {}))
+
+    @staticmethod
+    def differences(func: Any, declared: Any, args: Any, kwargs: Any) -> set[str]:
+        named, wrong = {a.name: a for a in declared}, set()
         for argument, value in [*zip(declared, args), *((named[k], v) for k, v in (kwargs or {}).items() if k in named)]:
             kind = argument.type
             number = kind.base == "Tensor" and not kind.is_list and isinstance(value, (int, float, complex))
             if kind.base not in _FOREIGN and value is not argument.default and not number and not kind.accepts(value):
-                self.wrong.add(f"{func}: {argument} got {type(value).__name__}")
-        return func(*args, **(kwargs or {}))
+                wrong.add(f"{func}: {argument} got {type(value).__name__}")
+        return wrong
 
 
 @pytest.mark.parametrize("group", range(GROUPS))
@@ -58,4 +78,4 @@ def test_modes_get_arguments_of_the_schemas_types(group: int) -> None:
 def test_a_number_for_a_list_is_noticed() -> None:
     mode = Typed()
     mode.__torch_dispatch__(trt.ops.aten.new_zeros.default, (), (trt.ones(2), 3))
-    assert mode.wrong == {"aten.new_zeros.default: int[] size got int"}
+    assert mode.wrong == {"aten.new_zeros.default: SymInt[] size got int"}

@@ -226,3 +226,15 @@ def test_a_mode_sees_the_operators_of_a_fused_derivative() -> None:
 def test_fused_derivatives_are_in_the_table() -> None:
     kernels = trt._C.core.dispatch.operator_kernels()
     assert {"CPU", "CUDA", "Meta", "PrivateUse1", "Python", "Autograd", "ForwardAD"} <= set(kernels["mul_backward_self"])
+
+
+@pytest.mark.parametrize("make", [lambda: trt.zeros(2, 3), lambda: trt.zeros((2, 3)), lambda: trt.zeros(size=(2, 3)), lambda: trt.randint(0, 3, (2, 3)), lambda: trt.randint(3, (2, 3)), lambda: trt.ones(1).new_empty(2, 3), lambda: trt.zeros(trt.tensor(2), 3)])
+def test_factories_sizes_are_a_list_to_modes(make) -> None:
+    class Sizes(Log):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            self.seen += [list(a) for a in args if isinstance(a, (list, tuple))]
+            return func(*args, **(kwargs or {}))
+
+    with Sizes() as mode:
+        assert make().shape == (2, 3)
+    assert mode.seen[-1] == [2, 3]
