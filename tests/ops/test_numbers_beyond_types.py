@@ -223,7 +223,8 @@ def rows_with_numbers() -> set[str]:
         row = declarations.of(name)
         if name.startswith("_") or name in ELSEWHERE or "polynomial" in name:
             continue
-        found |= {f"{name}.{p}" for schema in (row.schema, *row.overloads) for p in re.findall(r"\bScalar\??(?!Type) (\w+)", schema)}
+        schemas = [row.schema, *(schema for schema in row.overloads if schema.partition("(")[0].partition(".")[0] == name)]
+        found |= {f"{name}.{p}" for schema in schemas for p in re.findall(r"(?<!\|)\bScalar\??(?!Type) (\w+)", schema)}
     return found - set(PARAMETERS_ELSEWHERE)
 
 
