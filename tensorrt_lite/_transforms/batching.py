@@ -21,10 +21,6 @@ from tensorrt_lite._functions.promotion import result_type
 from tensorrt_lite._C.core import python_key, transform
 from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
 
-_declared_declarations = _LazyModule("tensorrt_lite._declared.declarations")
-_rules_dims = _LazyModule("tensorrt_lite._transforms.rules_dims")
-_rules_layers = _LazyModule("tensorrt_lite._transforms.rules_layers")
-_rules_products = _LazyModule("tensorrt_lite._transforms.rules_products")
 _rules_rows = _LazyModule("tensorrt_lite._transforms.rules_rows")
 
 if TYPE_CHECKING:
