@@ -291,7 +291,8 @@ def readable_value(TensorBase t not None, str what):
                 raise RuntimeError(
                     "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, please try to rewrite "
                     "what you're doing with other operations. If error is occurring somewhere inside PyTorch internals, please file a bug report.")
-            raise RuntimeError(f"vmap: Tensor.{what}() needs the numbers of one tensor, and here is a batch of them")
+            refused = BufferError if what == "__dlpack__" else RuntimeError        # what consumers of DLPack expect
+            raise refused(f"vmap: Tensor.{what}() needs the numbers of one tensor, and here is a batch of them")
         t = s.value
     return t.detach() if t.requires_grad else t
 
