@@ -41,6 +41,10 @@ cdef class OpNode(Node):
     cdef list saved_list               # for each saved list: the list, its versions
     cdef object args                   # tuple of saved numbers, shapes, flags
 
+cdef inline bint is_transposed(TensorBase t) noexcept:
+    """Whether a matrix lies in columns, without gaps."""
+    return t.ndim == 2 and t.strides[0] == 1 and t.strides[1] == t.sizes[0]
+
 cdef OpNode new_op_node(OpNodeInfo* info)
 cdef PointwiseNode new_pointwise_node(PointwiseInfo* info)
 cdef int pack_inputs(PointwiseNode node) except -1

@@ -43,6 +43,11 @@ cdef boxed_kernel registered_kernel(int key) noexcept:
     return kernels[key]
 
 
+cdef bint may_be_none(trt_operator* op, Py_ssize_t i):
+    """Whether a result may be absent: it says so, or is a gradient that `output_mask` does not ask for."""
+    return op.row.results and (schema_of(op.row.schema).results[i].startswith("Tensor?") or schema_of(op.row.schema).name.endswith("_backward"))
+
+
 cdef object box(trt_operator* op, const trt_value* v, PyObject* out, int mode):
     """Run the boxed kernel of the key that was looked up, and check what it returns: callers read it as the type in the schema."""
     cdef int key = tls().key
@@ -65,7 +70,7 @@ cdef object box(trt_operator* op, const trt_value* v, PyObject* out, int mode):
         if op.row.results and len(result) != op.row.results:
             raise RuntimeError(f"{op.name.decode()}: a kernel must return {op.row.results} tensors, not {len(result)}")
         for i, x in enumerate(result):
-            if not isinstance(x, TensorBase) and (x is not None or not op.row.results or not schema_of(op.row.schema).results[i].startswith("Tensor?")):
+            if not isinstance(x, TensorBase) and (x is not None or not may_be_none(op, i)):
                 raise RuntimeError(f"{op.name.decode()}: a kernel must return tensors, not {type(x).__name__} (result {i})")
     return result
 

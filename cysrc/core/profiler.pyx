@@ -711,7 +711,7 @@ cdef class Recording:
         return tuple(found)
 
 
-cdef dict RENAMED = {"_conv_forward": "convolution", "max_dim": "max", "min_dim": "min", "median_dim": "median", "view_dtype": "view"}    # as PyTorch's profiles name them
+cdef dict RENAMED = {"max_dim": "max", "min_dim": "min", "median_dim": "median", "view_dtype": "view"}    # as PyTorch's profiles name them
 
 
 cdef str row_name(trt_operator* op):

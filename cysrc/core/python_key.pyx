@@ -593,13 +593,16 @@ cdef object ask(object func, list types, tuple args, dict kwargs):
 
 cdef object run_in_python(trt_operator* op, const trt_value* v, PyObject* out, int mode):
     """The boxed kernel under the key."""
+    cdef object result
     if op.mask & K_DECOMPOSE:
-        return run_decomposed(op, v, out, mode)        # called in __torch_dispatch__, where the key above Autograd is excluded
+        result = pieces_of(op, v, out, mode)           # called in __torch_dispatch__, where the key above Autograd is excluded
+        if result is not NotImplemented:
+            return result
     cdef tuple arguments = box_arguments(op, v, True), given = arguments
     cdef Way way = way_taken(op, FRESH if mode == NO_OUT else mode, arguments)
     cdef Operator func = way.func
     cdef list types = []
-    cdef object target = <object>out if out != NULL else None, result
+    cdef object target = <object>out if out != NULL else None
     if way.give is not None:
         given = rearranged(way.give, arguments)
     args, kwargs = func.split(given)
@@ -673,7 +676,7 @@ register_boxed(KEY_PYTHON, run_in_python)
 
 # A fused row names by `decompose` what it is made of. Its key is above Autograd and is on where the key Python is, so that each piece is recorded with
 # a Node of its own, and a mode sees the operators that PyTorch shows it, forward and backward.
-cdef dict _decompositions = {}     # {operator's id: a function, or "module.function" of tensorrt_lite._decompositions until it is first called}
+cdef dict _decompositions = {}     # {operator's id: a function, or "module.function" of tensorrt_lite._decompositions}
 
 
 def set_decomposition(int operator_id, function):
@@ -690,26 +693,49 @@ def decomposition(str name not None):
     return None if op == NULL or not op.mask & K_DECOMPOSE else decomposition_of(op)
 
 
+cdef dict _pieces = {}             # {"module.function": the function}
+
+
+def composition(str name not None):
+    """A function of tensorrt_lite._decompositions by its name, for compositions in Cython."""
+    found = _pieces.get(name)
+    if found is None:
+        module, _, function = name.rpartition(".")
+        found = _pieces[name] = getattr(import_module("tensorrt_lite._decompositions." + module), function)
+    return found
+
+
 cdef object decomposition_of(trt_operator* op):
     cdef int place = <int>(op - OPS)
     function = _decompositions[place]
-    if isinstance(function, str):
-        module, _, name = function.rpartition(".")
-        function = getattr(import_module("tensorrt_lite._decompositions." + module), name)
-        _decompositions[place] = function
-    return function
+    return composition(function) if isinstance(function, str) else function
 
 
-cdef object run_decomposed(trt_operator* op, const trt_value* v, PyObject* out, int mode):
-    """The boxed kernel under the key Decompose."""
+cdef object pieces_of(trt_operator* op, const trt_value* v, PyObject* out, int mode):
+    """What the row's decomposition returns, NotImplemented where it leaves the call to the row."""
     cdef tuple arguments = box_arguments(op, v, False)
     result = decomposition_of(op)(*arguments)
+    if result is NotImplemented:
+        return result
     if mode == OUT or mode == INPLACE:
         target = <object>out
         if mode == OUT and result.shape != target.shape:
             target.resize_(result.shape)
         return target.copy_(result)
     return result
+
+
+cdef object run_decomposed(trt_operator* op, const trt_value* v, PyObject* out, int mode):
+    """The boxed kernel under the key Decompose."""
+    cdef uint64_t excluded = tls().excluded
+    result = pieces_of(op, v, out, mode)
+    if result is not NotImplemented:
+        return result
+    tls().excluded = excluded | K_DECOMPOSE
+    try:
+        return op.row.unpack(op, v, <void*>out, mode)
+    finally:
+        tls().excluded = excluded
 
 
 register_boxed(KEY_DECOMPOSE, run_decomposed)

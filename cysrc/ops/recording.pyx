@@ -4,7 +4,7 @@ from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from cpython.ref cimport Py_INCREF
 from libc.string cimport memcpy, strlen
 from tensorrt_lite._C.autograd.node cimport check_recorded_write, ops_namespace, rebase_history, set_history
-from tensorrt_lite._C.autograd.operator_nodes cimport OpNode, OpNodeInfo, input_meta, new_op_node, save, save_output, save_tensors
+from tensorrt_lite._C.autograd.operator_nodes cimport is_transposed, OpNode, OpNodeInfo, input_meta, new_op_node, save, save_output, save_tensors
 from tensorrt_lite._C.core.boxing cimport boxed_value
 from tensorrt_lite._C.core.dispatch cimport CORE, FRESH, INPLACE, NO_OUT, OPS, OUT, attach, trt_operator, trt_value
 from tensorrt_lite._C.core.iterator cimport LateWarnings, begin_late_warnings, drop_late_warnings, end_late_warnings
@@ -39,6 +39,8 @@ cdef object value_to_save(trt_operator* op, const trt_value* v, char what, int i
     if what == c'l':
         return shapes_of_list(<list>v[i].p)
     t = <TensorBase>v[i].p
+    if what == c'c':
+        return is_transposed(t)
     if what == c't':
         return (shape_of(t), strides_of(t), t.offset)
     return None if t is None else shape_of(t) if what == c's' else input_meta(t)

@@ -3,7 +3,8 @@ from libc.stdint cimport int64_t, uint64_t
 from tensorrt_lite._C.core.args cimport Dims
 from tensorrt_lite._C.core.dtype cimport Scalar
 from tensorrt_lite._C.core.parallel cimport task_fn
-from tensorrt_lite._C.core.tensor cimport TensorBase, K_CPU
+from tensorrt_lite._C.core.dispatch cimport tls, trt_thread_state
+from tensorrt_lite._C.core.tensor cimport TensorBase, K_BACKENDS, K_CPU, K_PYTHON, K_STANDS_IN, K_TRANSFORM, NUM_KEYS
 from tensorrt_lite._C.autograd.node cimport Node
 from tensorrt_lite._C.autograd.operator_nodes cimport OpNode
 
@@ -13,6 +14,21 @@ cdef inline uint64_t keys_of_list(list tensors):
     for t in tensors:
         k |= (<TensorBase?>t).keys if t is not None else 0
     return k if k else K_CPU
+
+cdef inline uint64_t enter_kernel() noexcept:
+    """Let operators that a kernel calls run on the backend alone: nothing is recorded, no mode or transform sees them. What `leave_kernel` takes."""
+    cdef trt_thread_state* state = tls()
+    cdef uint64_t before = state.excluded
+    state.excluded = before | ((<uint64_t>1 << NUM_KEYS) - 1) & ~<uint64_t>K_BACKENDS
+    return before
+
+cdef inline bint dispatched(uint64_t keys) noexcept:
+    """Whether a mode or a class with __torch_dispatch__ sees what is done with tensors of these keys: PyTorch's operators then, in its order."""
+    cdef trt_thread_state* state = tls()
+    return ((keys | state.included) & ~state.excluded & K_PYTHON) != 0 and not (keys & K_STANDS_IN or state.included & K_TRANSFORM)
+
+cdef inline void leave_kernel(uint64_t before) noexcept:
+    tls().excluded = before
 
 cdef bint any_requires_grad(list tensors) noexcept
 cdef int set_list_edges(OpNode node, list tensors) except -1

@@ -211,6 +211,19 @@ def conv_sizes(x: Any, weight: Any, stride: Sequence[Any], padding: Sequence[Any
     return [conv(n, k, at(stride, i), at(padding, i), at(dilation, i)) for i, (n, k) in enumerate(zip(sizes(x)[2:], sizes(weight)[2:]))]
 
 
+def convolution_sizes(
+    x: Any, weight: Any, stride: Sequence[Any], padding: Sequence[Any], dilation: Sequence[Any], transposed: bool, output_padding: Sequence[Any], groups: int
+) -> list[Any]:
+    """The sizes of a convolution's result, or of its adjoint's."""
+    if not transposed:
+        return [size(x, 0), size(weight, 0), *conv_sizes(x, weight, stride, padding, dilation)]
+    spatial = [
+        (n - 1) * at(stride, i) - 2 * at(padding, i) + at(dilation, i) * (k - 1) + at(output_padding, i) + 1
+        for i, (n, k) in enumerate(zip(sizes(x)[2:], sizes(weight)[2:]))
+    ]
+    return [size(x, 0), size(weight, 1) * groups, *spatial]
+
+
 def pool(n: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: bool) -> Any:
     """The number of windows of a pooling; with `ceil` one that begins within the input or its left padding counts."""
     span = n + 2 * padding - dilation * (kernel - 1) - 1

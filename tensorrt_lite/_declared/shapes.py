@@ -60,7 +60,7 @@ def infer(operator: str, /, *arguments: Any, **named: Any) -> Any:
         return (Spec(sizes, kinds),)
     if count == 0:
         return [Spec(n, kinds) for n in sizes]
-    return tuple(Spec(n, kind) for n, kind in zip(sizes, kinds))
+    return tuple(None if n is None else Spec(n, kind) for n, kind in zip(sizes, kinds))
 
 
 def infer_call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:

@@ -41,3 +41,9 @@ def cross_entropy(
         smooth = smooth.sum()
     share = smooth * (label_smoothing / classes)
     return loss * (1 - label_smoothing) + share, None, None
+
+
+def divergence(self: Tensor, target: Tensor) -> Tensor:
+    """target * (log(target) - self), element by element, 0 where target is 0."""
+    product = target * self
+    return _ops.xlogy(target, target) - product

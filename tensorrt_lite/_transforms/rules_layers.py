@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from tensorrt_lite import _root as trt
@@ -39,8 +40,8 @@ def from_channels(x: Tensor, size: int) -> Tensor:
     return x.reshape(x.shape[0], size, x.shape[1] // size if size else 0, *x.shape[2:]).movedim(1, 0)
 
 
-@rule("_conv_forward")
-def _conv_forward(call: Call) -> Tensor:
+@rule("convolution")
+def _convolution(call: Call) -> Tensor:
     bias = call["bias"]
     if not call.batched("weight"):
         if bias is not None and call.batched("bias"):
@@ -48,7 +49,7 @@ def _conv_forward(call: Call) -> Tensor:
             return result + _of_channels(call.front("bias"), result)
         return unfold(call.run(input=fold(call.front("input"))), call.size)
     weight, groups = call.front("weight"), call["groups"]
-    if not call.batched("input") and groups == 1:
+    if not call.batched("input") and groups == 1 and not call["transposed"]:
         result = call.run(weight=fold(weight), bias=None)
     else:
         result = call.run(input=beside_channels(call.front("input")), weight=fold(weight), bias=None, groups=groups * call.size)
@@ -63,30 +64,23 @@ def _of_channels(bias: Tensor, result: Tensor) -> Tensor:
     return bias.reshape(bias.shape[0], 1, -1, *[1] * (result.dim() - 3))
 
 
-@rule("_conv_input")
-def _conv_input(call: Call) -> Tensor:
-    size = list(call["size"])
-    if not call.batched("weight"):
-        return unfold(call.run(grad_output=fold(call.front("grad_output")), size=[size[0] * call.size, *size[1:]]), call.size)
-    result = call.run(
-        grad_output=beside_channels(call.front("grad_output")),
-        weight=fold(call.front("weight")),
-        size=[size[0], size[1] * call.size, *size[2:]],
-        groups=call["groups"] * call.size,
-    )
-    return from_channels(result, call.size)
-
-
-@rule("_conv_weight")
-def _conv_weight(call: Call) -> Tensor:
-    size = list(call["size"])
-    result = call.run(
-        grad_output=beside_channels(call.front("grad_output")),
-        input=beside_channels(call.front("input")),
-        size=[size[0] * call.size, *size[1:]],
-        groups=call["groups"] * call.size,
-    )
-    return unfold(result, call.size)
+@rule("convolution_backward")
+def _convolution_backward(call: Call) -> Any:
+    """The input's gradient folds where one weight is for all; that of a batch of weights is one of groups."""
+    by_input, by_weight, by_bias = call["output_mask"]
+    grad, x = call.front("grad_output"), call.front("input")
+    weight = bias = None
+    if by_bias:
+        bias = grad.sum([1, *range(3, grad.dim())])
+    if by_weight or call.batched("weight"):
+        given = {"grad_output": beside_channels(grad), "input": beside_channels(x), "weight": fold(call.front("weight"))}
+        wanted = [by_input and call.batched("weight"), by_weight, False]
+        input, weight, _ = call.run(**given, groups=call["groups"] * call.size, output_mask=wanted)
+        weight = None if weight is None else unfold(weight, call.size)
+        input = None if input is None else from_channels(input, call.size)
+    if by_input and not call.batched("weight"):
+        input = unfold(call.run(grad_output=fold(grad), input=fold(x), output_mask=[True, False, False])[0], call.size)
+    return input if by_input else None, weight, bias
 
 
 # ---- operators on images --------------------------------------------------------------------------------------------
@@ -121,7 +115,7 @@ def by_images(spatial: int, tensors: tuple[str, ...], size: str | None = None, s
 # ---- normalisation -------------------------------------------------------------------------------------------------
 
 
-@rule("_layer_norm")
+@rule("native_layer_norm")
 def _layer_norm(call: Call) -> Any:
     x = call.front("input")
     if not call.batched("weight") and not call.batched("bias"):
@@ -144,10 +138,10 @@ def _affine(call: Call, y: Tensor, rank: int, shape: Callable[[Tensor], Tensor] 
 
 
 def _with_bias(call: Call) -> tuple[str, ...]:
-    return () if call.name == "_rms_norm" else ("bias",)
+    return () if call.name == "_fused_rms_norm" else ("bias",)
 
 
-@rule("_rms_norm")
+@rule("_fused_rms_norm")
 def _rms_norm(call: Call) -> Any:
     x = call.front("input")
     if not call.batched("weight"):
@@ -156,16 +150,17 @@ def _rms_norm(call: Call) -> Any:
     return _affine(call, y, call.rank("input")), rstd
 
 
-@rule("_group_norm")
+@rule("native_group_norm")
 def _group_norm(call: Call) -> Any:
     x = call.front("input")
+    batch = call["N"] * call.size
     if not call.batched("weight") and not call.batched("bias"):
-        return unfold(call.run(input=fold(x)), call.size)
-    y, mean, rstd = unfold(call.run(input=fold(x), weight=None, bias=None), call.size)
+        return unfold(call.run(input=fold(x), N=batch), call.size)
+    y, mean, rstd = unfold(call.run(input=fold(x), N=batch, weight=None, bias=None), call.size)
     return _affine(call, y, 0, lambda p: p.reshape(p.shape[0], 1, -1, *[1] * (x.dim() - 3))), mean, rstd
 
 
-@rule("_batch_norm")
+@rule("native_batch_norm")
 def _batch_norm(call: Call) -> Any:
     """The batch's elements side by side as channels; their statistics are apart."""
     if call.rank("input") < 2:
@@ -191,7 +186,7 @@ def _batch_norm(call: Call) -> Any:
             to_front(call.values[i].detach(), call.dims[i]).copy_(value.detach().view(size, -1))
     y = from_channels(y, size)
     y = _affine(call, y, 0, lambda p: p.reshape(p.shape[0], 1, -1, *[1] * (x.dim() - 3)))
-    return y, mean.view(size, -1), rstd.view(size, -1)
+    return (y, mean.view(size, -1), rstd.view(size, -1)) if training else (y, mean.view(1, 0).expand(size, 0), rstd.view(1, 0).expand(size, 0))
 
 
 # ---- losses --------------------------------------------------------------------------------------------------------
@@ -242,3 +237,35 @@ def _class_loss_backward(call: Call) -> Any:
     total = call["total_weight"] if not call.batched("total_weight") else call.front("total_weight")[0]
     result = call.run(grad_output=grad.reshape(given["target"].shape), total_weight=total, reduction=_NONE, **given)
     return result if single else unfold(result, call.size)
+
+
+_PAIRS = ("mse_loss", "smooth_l1_loss", "huber_loss", "soft_margin_loss", "binary_cross_entropy")
+
+
+def _aligned(call: Call, names: tuple[str, ...]) -> dict[str, Any]:
+    """Operands that broadcast, with the batch in front of dimensions of one number."""
+    given = {name: call[name] for name in names if call[name] is not None}
+    rank = max(call.rank(name) for name in given)
+    return {name: padded(call.front(name), rank) for name in given}
+
+
+@rule(*_PAIRS, "binary_cross_entropy_with_logits")
+def _pair_loss(call: Call) -> Tensor:
+    names = ("self", "target", "weight", "pos_weight")[: 2 if call.name in _PAIRS[:-1] else 3 if call.name in _PAIRS else 4]
+    rows = call.run(reduction=_NONE, **_aligned(call, names))
+    if call["reduction"] == _NONE:
+        return rows
+    rows = rows.reshape(call.size, rows.numel() // max(call.size, 1))
+    return rows.mean(1) if call["reduction"] == _MEAN else rows.sum(1)
+
+
+@rule(*(f"{name}_backward" for name in _PAIRS))
+def _pair_loss_backward(call: Call) -> Tensor:
+    names = ("self", "target", "weight") if call.name == "binary_cross_entropy_backward" else ("self", "target")
+    given = _aligned(call, names)
+    shape = trt.broadcast_shapes(given["self"].shape, given["target"].shape)
+    grad = call.front("grad_output")
+    if call["reduction"] == _MEAN:
+        grad = grad / math.prod(shape[1:])
+    grad = padded(grad, len(shape) - 1).expand(shape)
+    return call.run(grad_output=grad, reduction=_NONE, **given).reshape(call.size, *call.front("self").shape[1:])

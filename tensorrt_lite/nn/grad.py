@@ -19,14 +19,19 @@ def _listed(value: Any) -> list[int]:
 
 def _by_input(dims: int, size: Sequence[int], weight: Tensor, grad_output: Tensor, options: tuple[Any, ...]) -> Tensor:
     _check_dims(f"conv{dims}d_input", dims, grad_output, weight, size)
-    stride, padding, dilation, groups = options
-    return _ops._conv_input(grad_output, weight.conj(), list(size), _listed(stride), _listed(padding), _listed(dilation), groups)
+    input = grad_output.new_empty(1).expand(list(size))
+    return _gradients(dims, grad_output, input, weight, options, (True, False, False))[0]
 
 
 def _by_weight(dims: int, input: Tensor, size: Sequence[int], grad_output: Tensor, options: tuple[Any, ...]) -> Tensor:
     _check_dims(f"conv{dims}d_weight", dims, grad_output, input, size)
+    weight = grad_output.new_empty(1).expand(list(size))
+    return _gradients(dims, grad_output, input, weight, options, (False, True, False))[1]
+
+
+def _gradients(dims: int, grad_output: Tensor, input: Tensor, weight: Tensor, options: tuple[Any, ...], mask: tuple[bool, ...]) -> Any:
     stride, padding, dilation, groups = options
-    return _ops._conv_weight(grad_output, input.conj(), list(size), _listed(stride), _listed(padding), _listed(dilation), groups)
+    return _ops.convolution_backward(grad_output, input, weight, None, _listed(stride), _listed(padding), _listed(dilation), False, [0] * dims, groups, mask)
 
 
 def _check_dims(name: str, dims: int, grad_output: Tensor, other: Tensor, size: Sequence[int]) -> None:

@@ -42,35 +42,35 @@ def addmm_flop(self: Any, a: tuple[int, ...], b: tuple[int, ...], *args: Any, ou
     return mm_flop(a, b)
 
 
-def linear_flop(x: tuple[int, ...], weight: tuple[int, ...], *args: Any, out_shape: Any = None, **kwargs: Any) -> int:
-    """(*, in) by (out, in): 2 * rows * in * out."""
-    return 2 * math.prod(x) * weight[0]
-
-
 def vector_flop(a: tuple[int, ...], *args: Any, out_shape: Any = None, **kwargs: Any) -> int:
     """A matrix or a vector by a vector: two for each element."""
     return 2 * math.prod(a)
 
 
-def conv_flop(x: tuple[int, ...], weight: tuple[int, ...], bias: Any, stride: Any, padding: Any, dilation: Any, groups: int = 1, *args: Any, out_shape: Any = None, **kwargs: Any) -> int:
-    """Two for each tap of each output element: of (n, c_in, *) and (c_out, c_in / groups, *kernel)."""
-    return 2 * math.prod(out_shape) * math.prod(weight[1:])
+def conv_flop(
+    x: tuple[int, ...], weight: tuple[int, ...], bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool, *args: Any, out_shape: Any = None, **kwargs: Any
+) -> int:
+    """Two for each tap of each output element, transposed of each input element: of (n, c_in, *) and (c_out, c_in / groups, *kernel)."""
+    return 2 * math.prod(x if transposed else out_shape) * math.prod(weight[1:])
 
 
-def conv_input_flop(grad: tuple[int, ...], weight: tuple[int, ...], *args: Any, out_shape: Any = None, **kwargs: Any) -> int:
-    """The gradient of the input does as much as the forward pass."""
-    return 2 * math.prod(grad) * math.prod(weight[1:])
-
-
-def conv_weight_flop(grad: tuple[int, ...], x: tuple[int, ...], *args: Any, out_shape: Any = None, **kwargs: Any) -> int:
-    """The gradient of the weight does as much as the forward pass."""
-    return 2 * math.prod(grad) * math.prod(out_shape[1:])
+def conv_backward_flop(
+    grad: tuple[int, ...], x: tuple[int, ...], weight: tuple[int, ...], bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool, *args: Any, **kwargs: Any
+) -> int:
+    """The gradients of the input and of the weight each do as much as the forward pass."""
+    return 2 * math.prod(x if transposed else grad) * math.prod(weight[1:]) * (args[2][0] + args[2][1])
 
 
 def attention_flop(q: tuple[int, ...], k: tuple[int, ...], v: tuple[int, ...], *args: Any, out_shape: Any = None, **kwargs: Any) -> int:
     """Scores and their product with the values."""
     batch = math.prod(q[:-2])
     return 2 * batch * q[-2] * k[-2] * (q[-1] + v[-1])
+
+
+def attention_backward_flop(grad: tuple[int, ...], q: tuple[int, ...], k: tuple[int, ...], v: tuple[int, ...], *args: Any, out_shape: Any = None, **kwargs: Any) -> int:
+    """The scores once more, and four products: of the weights' gradient and those of query, key and value."""
+    batch = math.prod(q[:-2])
+    return 2 * batch * q[-2] * k[-2] * (3 * q[-1] + 2 * v[-1])
 
 
 _FORMULAS: dict[str, tuple[Callable[..., int], bool]] = {}  # row's name: formula, whether it takes tensors
@@ -92,18 +92,12 @@ def _row_of(target: Any) -> str:
 
 
 for _names, _formula in (
-    (("mm", "bmm", "matmul"), mm_flop), (("addmm", "baddbmm"), addmm_flop), (("linear",), linear_flop), (("dot", "vdot", "mv"), vector_flop),
-    (("_conv_forward",), conv_flop), (("_conv_input",), conv_input_flop), (("_conv_weight",), conv_weight_flop), (("_attention",), attention_flop),
+    (("mm", "bmm", "matmul"), mm_flop), (("addmm", "baddbmm"), addmm_flop), (("dot", "vdot", "mv"), vector_flop), (("convolution",), conv_flop),
+    (("convolution_backward",), conv_backward_flop), (("_scaled_dot_product_flash_attention_for_cpu",), attention_flop),
+    (("_scaled_dot_product_flash_attention_for_cpu_backward",), attention_backward_flop),
 ):  # fmt: skip
     for _name in _names:
         _FORMULAS[_name] = (_formula, False)
-
-
-def _counted_as(name: str, args: tuple[Any, ...]) -> _aten.OperatorPacket | None:
-    """The operator under which PyTorch, which runs others, counts the same work; the gradients of a convolution keep their own names."""
-    if name == "linear":
-        name = "mm" if len(args) < 3 or args[2] is None else "addmm"
-    return _aten.packet({"_conv_forward": "convolution", "_attention": "scaled_dot_product_attention"}.get(name, name))
 
 
 class FlopCounterMode(TorchDispatchMode):
@@ -140,7 +134,7 @@ class FlopCounterMode(TorchDispatchMode):
         if found is not None:
             formula, raw = found
             count = formula(*args, **kwargs, out_val=out) if raw else formula(*map(_shape, args), **{k: _shape(v) for k, v in kwargs.items()}, out_shape=_shape(out))
-            counted = _counted_as(func._name, args)
+            counted = _aten.packet(func._name)
             for parent in self._tracker.parents:
                 self.flop_counts[parent][counted] += count
         return out

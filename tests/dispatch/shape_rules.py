@@ -118,12 +118,12 @@ def specs(result: Any) -> Any:
         return ()
     if isinstance(result, trt.Tensor):
         return (Spec(result.shape, result.dtype),)
-    return [Spec(x.shape, x.dtype) for x in result] if isinstance(result, list) else tuple(Spec(x.shape, x.dtype) for x in result)
+    return [Spec(x.shape, x.dtype) for x in result] if isinstance(result, list) else tuple(None if x is None else Spec(x.shape, x.dtype) for x in result)
 
 
 def known(found: Any) -> Any:
     """Specs with the hints in place of symbols."""
-    return type(found)(Spec([getattr(n, "hint", n) for n in s.shape], s.dtype) for s in found)
+    return type(found)(None if s is None else Spec([getattr(n, "hint", n) for n in s.shape], s.dtype) for s in found)
 
 
 def compare(name: str, seeds: range) -> tuple[int, list[str]]:

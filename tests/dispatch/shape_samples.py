@@ -121,15 +121,58 @@ def _conv(d: Draw) -> tuple[Any, ...]:
     return x, w, bias, [1 + d.below(3) for _ in range(spatial)], [d.below(3) for _ in range(spatial)], dilation, groups
 
 
-def _conv_gradient(of: str) -> Any:
-    def sample(d: Draw) -> tuple[Any, ...]:
-        from tensorrt_lite._transforms.batching import call_row
+def _convolution(d: Draw) -> tuple[Any, ...]:
+    x, w, bias, stride, padding, dilation, groups = _conv(d)
+    return x, w, bias, stride, padding, dilation, False, [0] * len(stride), groups
 
-        x, w, _, *rest = _conv(d)
-        grad = call_row("_conv_forward", x, w, None, *rest)
-        return (grad, w, list(x.shape), *rest) if of == "input" else (grad, x, list(w.shape), *rest)
 
-    return sample
+def _convolution_backward(d: Draw) -> tuple[Any, ...]:
+    from tensorrt_lite._transforms.batching import call_row
+
+    x, w, _, *rest = _convolution(d)
+    return call_row("convolution", x, w, None, *rest), x, w, None, *rest, [d.truth() for _ in range(3)]
+
+
+def _mask(d: Draw, n: int) -> list[bool]:
+    return [d.truth() for _ in range(n)]
+
+
+def _norm_backward(d: Draw) -> tuple[Any, ...]:
+    x = d.t(d.pick("n c", "n c a", "n c a b"), d.float())
+    return x, x, None, None, None, d.t("c", x.dtype), d.t("c", x.dtype), True, 1e-5, _mask(d, 3)
+
+
+def _layer_norm_backward(d: Draw) -> tuple[Any, ...]:
+    x, size, weight, *_ = _layer_norm(d)
+    kept = trt.empty([*x.shape[: x.dim() - len(size)], *[1] * len(size)], dtype=x.dtype, device="meta")
+    return x, x, size, kept, kept, weight, None, _mask(d, 3)
+
+
+def _rms_norm_backward(d: Draw) -> tuple[Any, ...]:
+    grad, x, size, _, rstd, weight, _, _ = _layer_norm_backward(d)
+    return grad, x, size, rstd, weight, _mask(d, 2)
+
+
+def _group_norm(d: Draw) -> tuple[Any, ...]:
+    x = trt.empty(d.n, d.g * d.c, *d.sizes(d.pick("", "a", "a b")), dtype=d.float(), device="meta")
+    return x, None, None, d.n, d.g * d.c, x.shape[2:].numel(), d.g, 1e-5
+
+
+def _group_norm_backward(d: Draw) -> tuple[Any, ...]:
+    x, weight, _, n, c, rest, groups, _ = _group_norm(d)
+    return x, x, d.t("n g", x.dtype), d.t("n g", x.dtype), weight, n, c, rest, groups, _mask(d, 3)
+
+
+def _pair_loss(*rest: Any) -> Any:
+    return lambda d: (d.t("a b", kind := d.float()), d.t("a b", kind), *(r(d) if callable(r) else r for r in rest))
+
+
+def _pair_loss_backward(*rest: Any) -> Any:
+    return lambda d: (d.t("", kind := d.float()), d.t("a b", kind), d.t("a b", kind), *rest)
+
+
+def _heads(d: Draw) -> tuple[Any, ...]:
+    return d.t("n h a e"), d.t("n h b e"), d.t("n h b e")
 
 
 def _window(d: Draw) -> tuple[list[int], list[int], list[int]]:
@@ -148,14 +191,29 @@ def _max_pool(d: Draw) -> tuple[Any, ...]:
 
 
 def _avg_pool(d: Draw) -> tuple[Any, ...]:
-    return (_image(d), *_window(d), d.truth(), d.truth(), d.pick(0, 3))
+    return (_image(d), *_window(d), d.truth(), d.truth(), d.pick(None, 3))
 
 
 def _avg_pool_backward(d: Draw) -> tuple[Any, ...]:
     from tensorrt_lite._transforms.batching import call_row
 
     x, *rest = _avg_pool(d)
-    return (call_row("_avg_pool2d", x, *rest), list(x.shape), *rest)
+    return (call_row("avg_pool2d", x, *rest), x, *rest)
+
+
+def _max_pool_backward(d: Draw) -> tuple[Any, ...]:
+    from tensorrt_lite._transforms.batching import call_row
+
+    x, *rest = _max_pool(d)
+    y, indices = call_row("max_pool2d_with_indices", x, *rest)
+    return (y, x, *rest, indices)
+
+
+def _adaptive_max_backward(d: Draw) -> tuple[Any, ...]:
+    from tensorrt_lite._transforms.batching import call_row
+
+    x, size = _adaptive(d)
+    return (call_row("adaptive_max_pool2d", x, size)[0], x, call_row("adaptive_max_pool2d", x, size)[1])
 
 
 def _adaptive(d: Draw) -> tuple[Any, ...]:
@@ -164,7 +222,7 @@ def _adaptive(d: Draw) -> tuple[Any, ...]:
 
 def _adaptive_backward(d: Draw) -> tuple[Any, ...]:
     x, size = _adaptive(d)
-    return trt.empty(*x.shape[:-2], *size, device="meta"), list(x.shape)
+    return trt.empty(*x.shape[:-2], *size, device="meta"), x
 
 
 def _fractional(spatial: int) -> Any:
@@ -368,12 +426,13 @@ SAMPLES: dict[str, Any] = {
     "_fused_adamw_": lambda d: (*[[trt.zeros(d.sizes("a b")), trt.zeros(d.c)] for _ in range(4)], [], [trt.ones(()), trt.ones(())], 0.1, 0.9, 0.99, 0.0, 1e-8, False, False, None, None),
     "_amp_foreach_non_finite_check_and_unscale_": lambda d: (tensors(d), d.t("1"), d.t("1")),
     "_amp_update_scale_": lambda d: (d.t("1"), d.t("1", trt.int32), d.t("1"), 2.0, 0.5, 10),
-    "_attention": lambda d: (d.t("n h a e"), d.t("n h b e"), d.t("n h b f"), None, False, 1.0, 0.0, 0, 0, 0),
+    "_scaled_dot_product_flash_attention_for_cpu": lambda d: (*_heads(d), 0.0, d.truth(), None, None),
+    "_scaled_dot_product_flash_attention_for_cpu_backward": lambda d: (d.t("n h a e"), *_heads(d), d.t("n h a e"), d.t("n h a"), 0.0, False, None, None),
+    "trtl_attention": lambda d: (d.t("n h a e"), d.t("n h b e"), d.t("n h b f"), None, False, 1.0, 0.0, 0, 0, 0),
     "_recurrent_layer": _recurrent,
     "_ctc_loss": lambda d: (d.t("s n c"), d.t("n l", I64), [d.s] * d.n, [1 + d.below(d.l)] * d.n, 0, False),
-    "_conv_forward": _conv,
-    "_conv_input": _conv_gradient("input"),
-    "_conv_weight": _conv_gradient("weight"),
+    "convolution": _convolution,
+    "convolution_backward": _convolution_backward,
     "clone": _fill(None),
     "contiguous": _fill(None),
     "_to_copy": lambda d: (d.any(dtype=d.real()), d.pick(None, trt.float64, trt.complex64), None, None),
@@ -454,6 +513,17 @@ SAMPLES: dict[str, Any] = {
     "linalg_svd": lambda d: (_tall(d), d.truth(), None),
     "linalg_svdvals": lambda d: (_tall(d), None),
     "_linalg_lstsq": _least_squares,
+    "mse_loss": _pair_loss(lambda d: d.below(3)),
+    "mse_loss_backward": _pair_loss_backward(1),
+    "smooth_l1_loss": _pair_loss(lambda d: d.below(3), 1.0),
+    "smooth_l1_loss_backward": _pair_loss_backward(1, 1.0),
+    "huber_loss": _pair_loss(lambda d: d.below(3), 1.0),
+    "huber_loss_backward": _pair_loss_backward(1, 1.0),
+    "soft_margin_loss": _pair_loss(lambda d: d.below(3)),
+    "soft_margin_loss_backward": _pair_loss_backward(1),
+    "binary_cross_entropy": _pair_loss(None, lambda d: d.below(3)),
+    "binary_cross_entropy_backward": _pair_loss_backward(None, 1),
+    "binary_cross_entropy_with_logits": _pair_loss(None, None, lambda d: d.below(3)),
     "nll_loss_forward": lambda d: (d.t("n c"), d.t("n", I64), d.pick(None, d.t("c")), d.below(3), -100),
     "nll_loss_backward": lambda d: (d.t(), d.t("n c"), d.t("n", I64), d.pick(None, d.t("c")), 1, -100, d.t()),
     "nll_loss2d_forward": lambda d: (d.t("n c h w"), d.t("n h w", I64), d.pick(None, d.t("c")), d.below(3), -100),
@@ -474,16 +544,22 @@ SAMPLES: dict[str, Any] = {
     "linear": lambda d: (d.t("* a b"), d.t(d.pick("o b", "b")), None),
     "trace": lambda d: (d.t("a b", d.real()),),
     "_bilinear": lambda d: (d.t("a i"), d.t("a j"), d.t("o i j")),
-    "_batch_norm": lambda d: (d.t(d.pick("n c", "n c a", "n c a b"), d.float()), None, None, None, None, True, 0.1, 1e-5),
-    "_layer_norm": _layer_norm,
-    "_rms_norm": lambda d: (*_layer_norm(d)[:3], 1e-5),
-    "_group_norm": lambda d: (trt.empty(d.n, d.g * d.c, *d.sizes(d.pick("", "a", "a b")), dtype=d.float(), device="meta"), None, None, d.g, 1e-5),
+    "native_batch_norm": lambda d: (d.t(d.pick("n c", "n c a", "n c a b"), d.float()), None, None, None, None, True, 0.1, 1e-5),
+    "native_batch_norm_backward": _norm_backward,
+    "native_layer_norm": _layer_norm,
+    "native_layer_norm_backward": _layer_norm_backward,
+    "_fused_rms_norm": lambda d: (*_layer_norm(d)[:3], 1e-5),
+    "_fused_rms_norm_backward": _rms_norm_backward,
+    "native_group_norm": _group_norm,
+    "native_group_norm_backward": _group_norm_backward,
     "max_pool2d_with_indices": _max_pool,
-    "_avg_pool2d": _avg_pool,
-    "_avg_pool2d_backward": _avg_pool_backward,
+    "max_pool2d_with_indices_backward": _max_pool_backward,
+    "avg_pool2d": _avg_pool,
+    "avg_pool2d_backward": _avg_pool_backward,
     "_adaptive_avg_pool2d": _adaptive,
     "_adaptive_avg_pool2d_backward": _adaptive_backward,
-    "_adaptive_max_pool2d": _adaptive,
+    "adaptive_max_pool2d": _adaptive,
+    "adaptive_max_pool2d_backward": _adaptive_max_backward,
     "_pooled_volume": lambda d: (d.t("n c 4 5 6"), d.t("n c 2 2 3", I64)),
     "fractional_max_pool2d": _fractional(2),
     "fractional_max_pool3d": _fractional(3),
@@ -527,6 +603,7 @@ SAMPLES: dict[str, Any] = {
     "cummin": _along(),
     "trtl_softmax": _along(None, types="float"),
     "trtl_log_softmax": _along(trt.float64, types="float"),
+    "_safe_softmax": _along(None, types="float"),
     "_softmax": _along(False, types="float"),
     "_log_softmax": _along(False, types="float"),
     "_softmax_backward_data": lambda d: (x := d.any(dtype=d.float()), x, d.dim(x), d.float()),

@@ -36,7 +36,7 @@ class Liar(tuple):
 SQUARE, CLASSES = (8, 8), trt.zeros(8, dtype=trt.int64)
 SEVERAL = {
     "topk": lambda x: x.topk(3), "sort": lambda x: x.sort(), "median": lambda x: x.median(0), "max": lambda x: x.max(0), "cummax": lambda x: x.cummax(0), "lstsq": lambda x: trt.linalg.lstsq(x, x),
-    "svd": lambda x: trt.linalg.svd(x), "inv": lambda x: trt.linalg.inv(x), "rms_norm": lambda x: F.rms_norm(x, (8,)), "layer_norm": lambda x: F.layer_norm(x, (8,)), "unique": lambda x: x.unique(),
+    "svd": lambda x: trt.linalg.svd(x), "inv": lambda x: trt.linalg.inv(x), "layer_norm": lambda x: F.layer_norm(x, (8,)), "unique": lambda x: x.unique(),
     "nll_loss": lambda x: F.nll_loss(x, CLASSES), "cross_entropy": lambda x: F.cross_entropy(x, CLASSES),
     "split": lambda x: x.split(2), "unbind": lambda x: x.unbind(),
 }  # fmt: skip
@@ -73,7 +73,6 @@ KEPT = {
     "nll_loss": lambda x: F.nll_loss(x, trt.zeros(8, dtype=trt.int64)),
     "cross_entropy": lambda x: F.cross_entropy(x, trt.zeros(8, dtype=trt.int64)),
     "layer_norm": lambda x: F.layer_norm(x, (8,)),
-    "rms_norm": lambda x: F.rms_norm(x, (8,)),
     "group_norm": lambda x: F.group_norm(x, 2),
     "batch_norm": lambda x: F.batch_norm(x, None, None, training=True),
     "max_pool2d": lambda x: F.max_pool2d(x.detach()[None].requires_grad_(), 2),

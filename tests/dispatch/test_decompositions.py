@@ -95,7 +95,61 @@ LOSSES = {
     "softmax": (lambda lib, x: lib.softmax(x, -1), drawn((3, 4))),
     "log_softmax": (lambda lib, x: lib.log_softmax(x, 1), drawn((3, 4))),
 }
-FAMILIES = {"losses": LOSSES}
+PAIR = drawn((2, 5), (2, 5), seed=1)
+PROBABILITIES = [x.sigmoid() for x in PAIR]
+
+
+def f(name, **options):
+    """A function of nn.functional with these options."""
+    return lambda lib, *inputs: getattr(lib.nn.functional, name)(*inputs, **options)
+
+
+PAIRS = {
+    **{f"{name}, {reduction}": (f(name, reduction=reduction), PAIR) for name in ("mse_loss", "smooth_l1_loss", "huber_loss") for reduction in ("mean", "sum", "none")},
+    "soft_margin_loss": (lambda lib, x: lib.nn.functional.soft_margin_loss(x, lib.ones(2, 5)), PAIR[:1]),
+    "binary_cross_entropy_with_logits": (lambda lib, x: lib.nn.functional.binary_cross_entropy_with_logits(x, lib.ones(2, 5) / 2), PAIR[:1]),
+    "binary_cross_entropy": (lambda lib, x: lib.nn.functional.binary_cross_entropy(x, lib.ones(2, 5) / 2), PROBABILITIES[:1]),
+}
+CONVOLUTIONS = {
+    "conv1d": (f("conv1d", stride=2, padding=1), drawn((2, 3, 8), (4, 3, 3), (4,))),
+    "conv2d": (f("conv2d"), drawn((2, 3, 6, 6), (4, 3, 3, 3), (4,))),
+    "conv2d, no bias": (f("conv2d", padding="same"), drawn((2, 3, 6, 6), (4, 3, 3, 3))),
+    "conv2d, odd padding": (f("conv2d", padding="same"), drawn((2, 3, 6, 6), (4, 3, 2, 2))),
+    "conv2d, groups": (f("conv2d", groups=2, dilation=2), drawn((2, 4, 6, 6), (4, 2, 2, 2), (4,))),
+    "conv3d": (f("conv3d"), drawn((1, 2, 4, 4, 4), (3, 2, 2, 2, 2), (3,))),
+    "conv_transpose2d": (f("conv_transpose2d", stride=2, output_padding=1), drawn((2, 3, 4, 4), (3, 4, 3, 3), (4,))),
+}
+NORMS = {
+    "batch_norm": (lambda lib, x, w, b: lib.nn.functional.batch_norm(x, lib.zeros(3), lib.ones(3), w, b, True), drawn((2, 3, 4, 4), (3,), (3,))),
+    "batch_norm, running": (lambda lib, x, w, b: lib.nn.functional.batch_norm(x, lib.zeros(3), lib.ones(3), w, b, False), drawn((2, 3, 4, 4), (3,), (3,))),
+    "layer_norm": (lambda lib, x, w, b: lib.nn.functional.layer_norm(x, (8,), w, b), drawn((2, 3, 8), (8,), (8,))),
+    "layer_norm, plain": (lambda lib, x: lib.nn.functional.layer_norm(x, (3, 8)), drawn((2, 3, 8))),
+    "group_norm": (lambda lib, x, w, b: lib.nn.functional.group_norm(x, 2, w, b), drawn((2, 4, 5), (4,), (4,))),
+}
+POOLS = {
+    "max_pool2d": (f("max_pool2d", kernel_size=2), drawn((2, 3, 8, 8))),
+    "avg_pool2d": (f("avg_pool2d", kernel_size=2, padding=1, count_include_pad=False), drawn((2, 3, 8, 8))),
+    "adaptive_avg_pool2d": (f("adaptive_avg_pool2d", output_size=(2, 3)), drawn((2, 3, 8, 8))),
+    "adaptive_max_pool2d": (f("adaptive_max_pool2d", output_size=(2, 3)), drawn((2, 3, 8, 8))),
+}
+PRODUCTS = {
+    "linear": (f("linear"), drawn((2, 3), (4, 3), (4,))),
+    "linear of a batch": (f("linear"), drawn((2, 5, 3), (4, 3), (4,))),
+    "linear, no bias": (f("linear"), drawn((2, 3), (4, 3))),
+    "mm": (lambda lib, a, b: a @ b, drawn((2, 3), (3, 4))),
+    "bmm": (lambda lib, a, b: lib.bmm(a, b), drawn((2, 3, 4), (2, 4, 5))),
+    "addmm": (lambda lib, c, a, b: lib.addmm(c, a, b), drawn((2, 4), (2, 3), (3, 4))),
+    "baddbmm": (lambda lib, c, a, b: lib.baddbmm(c, a, b), drawn((2, 3, 5), (2, 3, 4), (2, 4, 5))),
+}
+HEADS = drawn((2, 4, 6, 8), (2, 4, 6, 8), (2, 4, 6, 8))
+ATTENTION = {
+    "attention": (f("scaled_dot_product_attention"), HEADS),
+    "causal attention": (f("scaled_dot_product_attention", is_causal=True), HEADS),
+    "shared heads": (f("scaled_dot_product_attention", enable_gqa=True), [HEADS[0], HEADS[1][:, :2], HEADS[2][:, :2]]),
+}
+FAMILIES = {
+    "losses": LOSSES, "pairs": PAIRS, "convolutions": CONVOLUTIONS, "norms": NORMS, "pools": POOLS, "products": PRODUCTS, "attention": ATTENTION,
+}  # fmt: skip
 CALLS = {f"{family}: {name}": call for family, calls in FAMILIES.items() for name, call in calls.items()}
 
 

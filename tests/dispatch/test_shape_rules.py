@@ -60,7 +60,7 @@ def test_a_reduction_asks_nothing_of_symbols():
 def test_a_convolution_of_symbols_is_an_expression():
     guards = []
     n, h, w = sizes("nhw", guards, {"n": 2, "h": 8, "w": 9})
-    (result,) = infer("_conv_forward", Spec([n, 3, h, w], trt.float32), Spec([6, 3, 3, 3], trt.float32), None, [2, 1], [1, 0], [1, 1], 1)
+    (result,) = infer("convolution", Spec([n, 3, h, w], trt.float32), Spec([6, 3, 3, 3], trt.float32), None, [2, 1], [1, 0], [1, 1], False, [0, 0], 1)
     assert [getattr(s, "hint", s) for s in result.shape] == [2, 6, 4, 7] and "h" in str(result.shape[2])
 
 

@@ -274,7 +274,6 @@ def test_errors(x, w, options, text):
 
 
 def test_gradient_kernels_check_sizes():
-    with pytest.raises(RuntimeError, match="expected a gradient of size"):
-        _ops._conv_input(trt.zeros(1, 4, 9, 9), trt.zeros(4, 3, 3, 3), [1, 3, 5, 5], 1, 0, 1, 1)
-    with pytest.raises(RuntimeError, match="expected a gradient of size"):
-        _ops._conv_weight(trt.zeros(1, 4, 9, 9), trt.zeros(1, 3, 5, 5), [4, 3, 3, 3], 1, 0, 1, 1)
+    for mask in ([True, False, False], [False, True, False]):
+        with pytest.raises(RuntimeError, match="expected a gradient of size"):
+            _ops.convolution_backward(trt.zeros(1, 4, 9, 9), trt.zeros(1, 3, 5, 5), trt.zeros(4, 3, 3, 3), None, 1, 0, 1, False, 0, 1, mask)

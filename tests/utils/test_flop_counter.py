@@ -8,7 +8,6 @@ from tensorrt_lite.utils.flop_counter import FlopCounterMode
 torch = pytest.importorskip("torch")
 from torch.utils.flop_counter import FlopCounterMode as PytorchFlopCounterMode  # noqa: E402
 
-GRADIENTS_OF_CONVOLUTION = ("aten._conv_input", "aten._conv_weight")  # PyTorch has one operator for both
 
 
 def counted(library, mode, make, shape):
@@ -21,8 +20,7 @@ def counted(library, mode, make, shape):
     for module, counts in counter.get_flop_counts().items():
         found[module] = {}
         for operator, count in counts.items():
-            name = "aten.convolution_backward" if str(operator) in GRADIENTS_OF_CONVOLUTION else str(operator)
-            found[module][name] = found[module].get(name, 0) + count
+            found[module][str(operator)] = count
     return found, counter.get_total_flops()
 
 

@@ -190,9 +190,10 @@ class Plan:
         self.metas = [t for t in tensors if f"{t}_meta" in used]
         self.strided = [t for t in tensors if f"{t}_strided" in used]
         self.list_shapes = [x for x in lists if f"{x}_shape" in used]
+        self.transposed = [t for t in tensors if f"{t}_transposed" in used]  # whether a matrix lies in columns
         known = set(tensors) | set(params) | set(results) | lists | {"grad", "grads", "needs_input", "node", "True", "False", "None"}
-        known |= {f"{t}_shape" for t in list(tensors) + list(lists)} | {f"{t}_{x}" for t in tensors for x in ("meta", "strided")}
-        unknown = {u for u in used if u not in known and not u.startswith("_ops")}
+        known |= {f"{t}_shape" for t in list(tensors) + list(lists)} | {f"{t}_{x}" for t in tensors for x in ("meta", "strided", "transposed")}
+        unknown = {u for u in used if u not in known and not u.startswith(("_ops", "PW_"))}
         if unknown:
             raise DeclarationError(f"{op.family}.yaml: the derivative of {op.name} reads unknown names {sorted(unknown)}")
         if len(self.tensors) + len(self.results) > 6:
@@ -212,7 +213,7 @@ class Plan:
 
     @property
     def args(self) -> list[str]:
-        return self.params + [f"{t}_shape" for t in self.shapes] + [f"{t}_meta" for t in self.metas] + [f"{t}_strided" for t in self.strided] + [f"{t}_shape" for t in self.list_shapes]
+        return self.params + [f"{t}_shape" for t in self.shapes] + [f"{t}_meta" for t in self.metas] + [f"{t}_strided" for t in self.strided] + [f"{t}_shape" for t in self.list_shapes] + [f"{t}_transposed" for t in self.transposed]
 
 
 def wants_gradient(a: Argument) -> str:
@@ -382,6 +383,7 @@ def emit_autograd(op: Operator, text: list[str], init: list[str], c: list[str], 
         text.append(f"    cdef object {a} = (<tuple>node.args)[{i}]")
     position = 0
     outputs = []
+    computed: list[tuple[str, list[str]]] = []  # in the order of the arguments' names, as PyTorch computes them
     if len(differentiable) == 1 and differentiable[0].type == "Tensor[]":
         text.append(f"    return {op.backward[differentiable[0].name]}\n")
     else:
@@ -393,11 +395,13 @@ def emit_autograd(op: Operator, text: list[str], init: list[str], c: list[str], 
             if ast.parse(formula, mode="eval").body and op.row.get("nondiff") == "joint":
                 outputs.append(formula)
                 continue
+            condition = f"wants(node, {position})" if len(differentiable) > 1 else f"node.edge({position}) is not None"
             text.append(f"    cdef object r{position} = None")
-            text.append(f"    if wants(node, {position}):" if len(differentiable) > 1 else f"    if node.edge({position}) is not None:")
-            text.append(f"        r{position} = {formula}")
+            computed.append((a.name, [f"    if {condition}:", f"        r{position} = {formula}"]))
             outputs.append(f"r{position}")
             position += 1
+        for _, lines in sorted(computed):
+            text += lines
         if op.row.get("nondiff") == "joint":
             text.append(f"    return {outputs[0]}\n")
         else:
@@ -423,7 +427,7 @@ def emit_record(op: Operator, plan: Plan, c: list[str], declared: list[str]) -> 
     # hooks on saved tensors see them in the order of their names, as in PyTorch
     tensors = [f"{{{i}, {places[t]}, {plan.readers(op, t)}}}" for t, i in sorted((t, i) for i, t in enumerate(plan.tensors))]
     results = [f"{{{len(plan.tensors) + i}, {r[6:] or 0}, {plan.readers(op, r)}}}" for i, r in enumerate(plan.results)]
-    values = "".join(kind + place for kind, group in (("v", plan.params), ("s", plan.shapes), ("m", plan.metas), ("t", plan.strided), ("l", plan.list_shapes))
+    values = "".join(kind + place for kind, group in (("v", plan.params), ("s", plan.shapes), ("m", plan.metas), ("t", plan.strided), ("l", plan.list_shapes), ("c", plan.transposed))
                      for place in letters_of(op, group))  # fmt: skip
     skipped = [f"(unsigned)!({c_condition(condition)}) << {i}" for i, t in enumerate(plan.tensors + plan.results) if isinstance(condition := plan.read_by[t], str)]
     outputs = 0 if op.returns == ["Tensor[]"] else len(op.returns)

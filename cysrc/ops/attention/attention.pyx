@@ -1,6 +1,7 @@
 # scaled_dot_product_attention: float32 (and halves, in float32) over loops/attention.c in memory linear in the length, on CUDA also double
 # and dropout; the rest and masks that need a gradient by composition, which holds the (L, S) weights.
 
+from tensorrt_lite._C.core.python_key import composition
 from tensorrt_lite._C.ops.matmul.packed cimport bf16_by_tiles
 from tensorrt_lite._C.steps.attention cimport (
     has_attend, run_attend, run_attend_backward, run_attention_draw, run_attention_kept, run_attention_takes, set_attend, set_attend_backward, set_attention_takes)
@@ -253,31 +254,132 @@ cdef int run(attention_args* a, list tensors, int64_t tasks, int64_t grain, task
 
 cdef object attention_backward(OpNode node, object grad, object query, object key, object value, object attn_mask, object out, object lse, bint is_causal, double scale,
                                double dropout_p, int64_t seed, int64_t offset, int64_t state):
-    cdef TensorBase q, k, v, g, o, dq = None, dk = None, dv = None
     if grad is None:
         return None, None, None
     if grad_mode():
         return composed_backward(grad, query, key, value, attn_mask, is_causal, scale, dropout_p, seed, offset, state)
     if is_large(<TensorBase>grad) or is_large(<TensorBase>key):
         grad, query, key, value, attn_mask, out, lse = [held(<TensorBase>t) for t in (grad, query, key, value, attn_mask, out, lse)]
-    q = rows_of(<TensorBase>query)
-    k = rows_of(<TensorBase>key)
-    v = rows_of(<TensorBase>value)
-    g = rows_of(<TensorBase>grad)
-    if wants(node, 0):
+    return attention_gradients(grad, query, key, value, attn_mask, out, lse, is_causal, scale, dropout_p, seed, offset, state, wants(node, 0), wants(node, 1), wants(node, 2))
+
+
+cdef object attention_gradients(TensorBase grad, TensorBase query, TensorBase key, TensorBase value, TensorBase attn_mask, TensorBase out, TensorBase lse, bint is_causal,
+                                double scale, double dropout_p, int64_t seed, int64_t offset, int64_t state, bint want_query, bint want_key, bint want_value):
+    """(dq, dk, dv), each None unless wanted."""
+    cdef TensorBase q, k, v, g, o, dq = None, dk = None, dv = None
+    q = rows_of(query)
+    k = rows_of(key)
+    v = rows_of(value)
+    g = rows_of(grad)
+    if want_query:
         dq = heads_as(q, q.sizes[3])
-    if wants(node, 1):
+    if want_key:
         dk = heads_as(k, k.sizes[3])
-    if wants(node, 2):
+    if want_value:
         dv = heads_as(v, v.sizes[3])
-    check_saved("scaled_dot_product_attention", <TensorBase?>lse, F64 if q.dtype == F64 else F32, q.sizes[0] * q.sizes[1] * q.sizes[2], q)
-    check_saved_like("scaled_dot_product_attention", g, <TensorBase?>out, q.dtype)
-    o = rows_of(<TensorBase>out)
+    check_saved("scaled_dot_product_attention", lse, F64 if q.dtype == F64 else F32, q.sizes[0] * q.sizes[1] * q.sizes[2], q)
+    check_saved_like("scaled_dot_product_attention", g, out, q.dtype)
+    o = rows_of(out)
     if o.dtype != q.dtype or o.ndim != 4 or o.sizes[0] != q.sizes[0] or o.sizes[1] != q.sizes[1] or o.sizes[2] != q.sizes[2] or o.sizes[3] != v.sizes[3]:
         raise RuntimeError(f"scaled_dot_product_attention: a result of shape {shape_text(o)} does not fit a query of shape {shape_text(q)} and a value of shape {shape_text(v)}")
-    run_attend_backward(q.device_type, q, k, v, expanded_mask(<TensorBase>attn_mask, q, k), o, <TensorBase>lse, g, is_causal, scale, dropout_p, seed,
-                        offset, state, dq, dk, dv)
+    run_attend_backward(q.device_type, q, k, v, expanded_mask(attn_mask, q, k), o, lse, g, is_causal, scale, dropout_p, seed, offset, state, dq, dk, dv)
     return dq, dk, dv
+
+
+# ---- ATen's operator: attention_impl without dropout -----------------------------------------------------------------
+
+cdef double checked_scale(TensorBase query, TensorBase key, TensorBase value, TensorBase attn_mask, double dropout_p, object scale) except? -1:
+    """The scale of operands that the operator takes."""
+    cdef bint fits = query.ndim == 4 and key.ndim == 4 and value.ndim == 4
+    if not fits or query.dtype != key.dtype or query.dtype != value.dtype:
+        raise RuntimeError("scaled_dot_product_attention_flash_attention: Expected query, key and value of 4 dimensions and one dtype, got "
+                           f"{shape_text(query)}, {shape_text(key)} and {shape_text(value)} of {dtype_text(query.dtype)}, {dtype_text(key.dtype)} and {dtype_text(value.dtype)}")
+    if dropout_p != 0:
+        raise RuntimeError("scaled_dot_product_attention_flash_attention: Currently do not support dropout > 0")
+    if (key.sizes[0] != query.sizes[0] or value.sizes[0] != query.sizes[0] or key.sizes[1] != value.sizes[1] or key.sizes[1] == 0 or query.sizes[1] % key.sizes[1]
+            or key.sizes[3] != query.sizes[3] or key.sizes[2] != value.sizes[2]):
+        raise RuntimeError(f"scaled_dot_product_attention_flash_attention: a query of shape {shape_text(query)}, a key of shape {shape_text(key)} and a value of shape "
+                           f"{shape_text(value)} do not fit")
+    if attn_mask is not None and (attn_mask.ndim > 4 or not broadcasts(attn_mask, query, key) or attn_mask.dtype != BOOL and attn_mask.dtype != query.dtype):
+        raise RuntimeError(f"scaled_dot_product_attention_flash_attention: a mask of shape {shape_text(attn_mask)} and dtype {dtype_text(attn_mask.dtype)} does not fit a query of "
+                           f"shape {shape_text(query)} and a key of shape {shape_text(key)}")
+    return 1.0 / ((<object>query).size(3) ** 0.5 or 1.0) if scale is None else parse_double(scale, "scaled_dot_product_attention", "scale")
+
+
+cdef bint runs_kernel(TensorBase query, TensorBase key, TensorBase value) except -1:
+    return has_attend(query.device_type) and query.numel and key.numel and value.numel and \
+        run_attention_takes(query.device_type, query.dtype, max(query.sizes[3], value.sizes[3]), 0)
+
+
+cdef object flash_attention_impl(TensorBase query, TensorBase key, TensorBase value, double dropout_p, bint is_causal, TensorBase attn_mask, object scale):
+    cdef double factor = checked_scale(query, key, value, attn_mask, dropout_p, scale)
+    cdef uint64_t before
+    before = enter_kernel()
+    try:
+        if runs_kernel(query, key, value):
+            return attention_impl(query, key, value, attn_mask, is_causal, factor, 0, 0, 0, 0)
+        return composed_attention(query, key, value, attn_mask, is_causal, factor)
+    finally:
+        leave_kernel(before)
+
+
+cdef object flash_attention_meta(TensorBase query, TensorBase key, TensorBase value, double dropout_p, bint is_causal, TensorBase attn_mask, object scale):
+    checked_scale(query, key, value, attn_mask, dropout_p, scale)
+    return heads_as(query, value.sizes[3]), empty_tensor(3, query.sizes, F64 if query.dtype == F64 else F32, place_of(query))
+
+
+cdef object flash_attention_backward_meta(TensorBase grad_out, TensorBase query, TensorBase key, TensorBase value, TensorBase out, TensorBase logsumexp, double dropout_p,
+                                          bint is_causal, TensorBase attn_mask, object scale):
+    checked_scale(query, key, value, attn_mask, dropout_p, scale)
+    return heads_as(query, query.sizes[3]), heads_as(key, key.sizes[3]), heads_as(value, value.sizes[3])
+
+
+cdef object composed_attention(object query, object key, object value, object attn_mask, bint is_causal, double factor):
+    """Types without a kernel: (output, logarithms) of operators, halves in float32."""
+    kind = query.dtype
+    if (<TensorBase>query).dtype == F16 or (<TensorBase>query).dtype == BF16:
+        query, key, value = query.float(), key.float(), value.float()
+        attn_mask = attn_mask.float() if attn_mask is not None and (<TensorBase>attn_mask).dtype != BOOL else attn_mask
+    heads = query.size(1)
+    scores = composed_scores(query, shared_heads(key, heads), attn_mask, is_causal, factor)
+    lse = _ops.logsumexp(scores, -1)
+    weights = _ops.nan_to_num(_ops.softmax(scores, -1), 0.0)
+    return _ops.matmul(weights, shared_heads(value, heads)).to(kind), lse
+
+
+cdef object flash_attention_backward_impl(TensorBase grad_out, TensorBase query, TensorBase key, TensorBase value, TensorBase out, TensorBase logsumexp, double dropout_p,
+                                          bint is_causal, TensorBase attn_mask, object scale):
+    cdef double factor = checked_scale(query, key, value, attn_mask, dropout_p, scale)
+    cdef uint64_t before
+    before = enter_kernel()
+    try:
+        if runs_kernel(query, key, value):
+            return attention_gradients(grad_out, query, key, value, attn_mask, out, logsumexp, is_causal, factor, 0, 0, 0, 0, True, True, True)
+        r = composed_backward((<object>grad_out).to(dtype_of(F64 if query.dtype == F64 else F32)), wide(query), wide(key), wide(value),
+                              attn_mask if attn_mask is None or attn_mask.dtype == BOOL else wide(attn_mask), is_causal, factor, 0, 0, 0, 0)
+        return tuple([x.to(dtype_of(query.dtype)) for x in r])
+    finally:
+        leave_kernel(before)
+
+
+cdef object wide(TensorBase x):
+    return (<object>x).to(dtype_of(F32)) if x.dtype == F16 or x.dtype == BF16 else x
+
+
+cdef object flash_attention_gradients(OpNode node, object grad, object query, object key, object value, object attn_mask, object out, object lse, double dropout_p,
+                                      bint is_causal, object scale):
+    if grad is None:
+        return None, None, None
+    if tls().grad_mode or dual_levels and tls().in_backward or (<TensorBase>grad).keys & (K_WRAPPED | K_CUSTOM):
+        return composed_backward(grad, query, key, value, attn_mask, is_causal, checked_scale(query, key, value, attn_mask, dropout_p, scale), 0, 0, 0, 0)
+    return op__scaled_dot_product_flash_attention_for_cpu_backward(<TensorBase?>grad, query, key, value, <TensorBase?>out, <TensorBase?>lse, dropout_p, is_causal, attn_mask, scale)
+
+
+cdef object recorded_flash_attention_backward(TensorBase grad_out, TensorBase query, TensorBase key, TensorBase value, TensorBase out, TensorBase logsumexp, double dropout_p,
+                                              bint is_causal, TensorBase attn_mask, object scale):
+    if tls().grad_mode and (grad_out.requires_grad or query.requires_grad or key.requires_grad or value.requires_grad):
+        return composed_backward(grad_out, query, key, value, attn_mask, is_causal, checked_scale(query, key, value, attn_mask, dropout_p, scale), 0, 0, 0, 0)
+    return below__scaled_dot_product_flash_attention_for_cpu_backward(grad_out, query, key, value, out, logsumexp, dropout_p, is_causal, attn_mask, scale, BELOW(KEY_AUTOGRAD))
 
 
 # ---- by composition -------------------------------------------------------------------------------------------------------
@@ -287,15 +389,14 @@ cdef object shared_heads(object t, int64_t heads):
     return t if t.dim() < 3 or t.size(-3) == heads else t.repeat_interleave(heads // t.size(-3), -3)
 
 
-cdef object composed_weights(object query, object key, object attn_mask, bint is_causal, object scale):
+cdef object composed_scores(object query, object key, object attn_mask, bint is_causal, object scale):
     # half of the scale in each operand: the products stay in range, and the graph holds neither query nor key themselves
     root = abs(scale) ** 0.5
     scores = _ops.matmul(query * (root if scale >= 0 else -root), (key * root).transpose(-2, -1))
-    masked = attn_mask is not None
     if is_causal:
         rows = _ops.arange(query.size(-2), device=query.device).unsqueeze(1)
         seen = _ops.arange(key.size(-2), device=query.device) <= rows
-        if not masked:
+        if attn_mask is None:
             attn_mask = seen
         elif (<TensorBase?>attn_mask).dtype == BOOL:
             attn_mask = _ops.logical_and(attn_mask, seen)
@@ -305,6 +406,12 @@ cdef object composed_weights(object query, object key, object attn_mask, bint is
         if (<TensorBase?>attn_mask).dtype == BOOL:
             attn_mask = _ops.zeros(attn_mask.shape, dtype=scores.dtype, device=scores.device).masked_fill_(~attn_mask, float("-inf"))
         scores = scores + attn_mask
+    return scores
+
+
+cdef object composed_weights(object query, object key, object attn_mask, bint is_causal, object scale):
+    masked = attn_mask is not None
+    scores = composed_scores(query, key, attn_mask, is_causal, scale)
     empty_rows = None
     if masked and scores.size(-1):
         # a row without anything to attend to gives zeros, not NaN
@@ -397,6 +504,8 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
     heads = query.size(-3) if query.dim() >= 3 else 1
     if enable_gqa and key.dim() >= 3 and (key.size(-3) == 0 or heads % key.size(-3) or heads % value.size(-3)):
         raise RuntimeError(f"scaled_dot_product_attention: number of heads in key ({key.size(-3)}) and value ({value.size(-3)}) must divide the number of heads in query ({heads})")
+    if dispatched((<TensorBase>query).keys | (<TensorBase>key).keys | (<TensorBase>value).keys):
+        return composition("attention.scaled_dot_product_attention")(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     kind = None
     if ((<TensorBase>query).dtype == F16 or (<TensorBase>query).dtype == BF16) and not has_kernel(<TensorBase>query, <TensorBase>key, <TensorBase>value, attn_mask, dropout_p):
         # scores and weights in float32: one rounding, at the end
@@ -414,7 +523,7 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
         seed = offset = state = 0
         if dropout_p > 0:
             seed, offset, state = run_attention_draw((<TensorBase>query).device_type, (<TensorBase>query).device_index)
-        r = op__attention(<TensorBase>query, <TensorBase>key, <TensorBase>value, <TensorBase>attn_mask, is_causal, factor, dropout_p, seed, offset, state)[0]
+        r = op_trtl_attention(<TensorBase>query, <TensorBase>key, <TensorBase>value, <TensorBase>attn_mask, is_causal, factor, dropout_p, seed, offset, state)[0]
         for _ in range(added):
             r = r.squeeze(0)
     else:

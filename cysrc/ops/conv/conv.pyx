@@ -1,5 +1,5 @@
-# Kernels of convolution. With x the input, w the weight and y the output of a convolution, `_conv_forward` is y(x, w),
-# `_conv_input` is x's gradient (which is also the transposed convolution) and `_conv_weight` is w's.
+# Kernels of convolution. With x the input, w the weight and y the output of a convolution, `conv_forward` is y(x, w),
+# `conv_input` is x's gradient (which is also the transposed convolution) and `conv_weight` is w's.
 #
 # float32 and float64 run in the raw kernels of loops/conv.h over contiguous images, NCHW or channels_last; halves go through
 # float32, complex numbers through four real convolutions, integers through a direct loop. One spatial dimension is two with a
@@ -722,7 +722,7 @@ cdef TensorBase without_work(int ndim, const int64_t* sizes, TensorBase like, Te
     return r
 
 
-cdef TensorBase conv_forward_impl(TensorBase input, TensorBase weight, TensorBase bias, const Dims* stride, const Dims* padding, const Dims* dilation, int64_t groups):
+cdef TensorBase conv_forward(TensorBase input, TensorBase weight, TensorBase bias, const Dims* stride, const Dims* padding, const Dims* dilation, int64_t groups):
     cdef ConvProblem p
     cdef int64_t y[5]
     if weight.ndim != input.ndim:
@@ -750,7 +750,7 @@ cdef int check_output(ConvProblem* p, TensorBase grad, const int64_t* y) except 
     return 0
 
 
-cdef TensorBase conv_input_impl(TensorBase grad_output, TensorBase weight, const Dims* size, const Dims* stride, const Dims* padding, const Dims* dilation, int64_t groups):
+cdef TensorBase conv_input(TensorBase grad_output, TensorBase weight, const Dims* size, const Dims* stride, const Dims* padding, const Dims* dilation, int64_t groups):
     cdef ConvProblem p
     cdef int64_t y[5]
     if weight.ndim != size.n:
@@ -762,7 +762,7 @@ cdef TensorBase conv_input_impl(TensorBase grad_output, TensorBase weight, const
     return run(CONV_INPUT, &p, grad_output, weight, None, size.n, size.v)
 
 
-cdef TensorBase conv_weight_impl(TensorBase grad_output, TensorBase input, const Dims* size, const Dims* stride, const Dims* padding, const Dims* dilation, int64_t groups):
+cdef TensorBase conv_weight(TensorBase grad_output, TensorBase input, const Dims* size, const Dims* stride, const Dims* padding, const Dims* dilation, int64_t groups):
     cdef ConvProblem p
     cdef int64_t y[5]
     if input.ndim != size.n:
@@ -772,29 +772,6 @@ cdef TensorBase conv_weight_impl(TensorBase grad_output, TensorBase input, const
     check_output(&p, grad_output, y)
     check_types(grad_output, input, "input")
     return run(CONV_WEIGHT, &p, grad_output, input, None, size.n, size.v)
-
-
-# ---- derivatives ---------------------------------------------------------------------------------------------------
-
-cdef object conjugated(object x):
-    return x.conj() if is_complex_type((<TensorBase>x).dtype) else x
-
-
-cdef object formatted(object r, object input, object weight):
-    """A gradient in channels_last when the input or the weight was, whatever the layout of the cotangent."""
-    return in_format(r, wants_last(input, weight))
-
-
-cdef object cropped(object r, object shape):
-    """The positions that y had: see check_output."""
-    for i in range(2, r.dim()):
-        if r.size(i) > shape[i]:
-            r = r.narrow(i, 0, shape[i])
-    return r
-
-
-cdef object bias_gradient(object grad):
-    return grad.sum([0] + list(range(2, grad.dim())))
 
 
 # ---- entries -------------------------------------------------------------------------------------------------------
@@ -811,7 +788,8 @@ cdef object same_padding(TensorBase x, TensorBase weight, const Dims* stride, co
     """padding='same': symmetric padding, and one more element at the end where the total is odd."""
     cdef int i
     cdef int64_t total, d
-    cdef object padded = x
+    cdef bint odd = False
+    cdef list extra = [0] * (2 * n)
     if not all_of(stride, 1):
         raise RuntimeError("padding='same' is not supported for strided convolutions")
     padding.n = n
@@ -822,14 +800,14 @@ cdef object same_padding(TensorBase x, TensorBase weight, const Dims* stride, co
         if total % 2:
             from tensorrt_lite._C.core.warning import warn_once
             warn_once("Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy of the input be created")
-            shape = list(padded.shape)
-            shape[2 + i] = 1
-            padded = _ops.cat([padded, padded.new_zeros(shape)], 2 + i)
-    return padded
+            extra[2 * (n - 1 - i) + 1] = 1
+            odd = True
+    return _ops.constant_pad_nd(x, extra, 0) if odd else x
 
 
 cdef object convolve(int n, str name, object input, object weight, object bias, object stride, object padding, object dilation, object groups):
-    cdef Dims st, pad, dil
+    cdef Dims st, pad, dil, extra
+    cdef int i
     cdef TensorBase x = as_tensor_arg(input, name, "input"), w = as_tensor_arg(weight, name, "weight"), b
     cdef int64_t g = parse_int(groups, name, "groups")
     cdef bint unbatched = x.ndim == n + 1
@@ -852,20 +830,32 @@ cdef object convolve(int n, str name, object input, object weight, object bias, 
             raise RuntimeError(f"Invalid padding string: '{padding}'")
     else:
         parse_dims(padding, &pad, name, "padding")
-    r = op__conv_forward(x, w, b, &st, &pad, &dil, g)
+    st.n = spread(&st, n)
+    pad.n = spread(&pad, n)
+    dil.n = spread(&dil, n)
+    extra.n = n
+    for i in range(n):
+        extra.v[i] = 0
+    r = op_convolution(x, w, b, &st, &pad, &dil, False, &extra, g)
     return r.squeeze(0) if unbatched else r
 
 
+cdef int spread(Dims* d, int n) noexcept:
+    """One value of all dimensions as `n`."""
+    cdef int i
+    if d.n != 1:
+        return d.n
+    for i in range(1, n):
+        d.v[i] = d.v[0]
+    return n
+
+
 cdef object transposed(int n, str name, object input, object weight, object bias, object stride, object padding, object output_padding, object groups, object dilation):
-    cdef Dims st, pad, dil, extra, size
-    cdef TensorBase x = as_tensor_arg(input, name, "input"), w = as_tensor_arg(weight, name, "weight")
+    cdef Dims st, pad, dil, extra
+    cdef TensorBase x = as_tensor_arg(input, name, "input"), w = as_tensor_arg(weight, name, "weight"), b
     cdef int64_t g = parse_int(groups, name, "groups")
     cdef bint unbatched = x.ndim == n + 1
-    cdef int64_t s[3]
-    cdef int64_t p[3]
-    cdef int64_t d[3]
-    cdef int64_t o[3]
-    cdef int i
+    b = None if bias is None else as_tensor_arg(bias, name, "bias")
     parse_dims(stride, &st, name, "stride")
     parse_dims(padding, &pad, name, "padding")
     parse_dims(dilation, &dil, name, "dilation")
@@ -876,38 +866,8 @@ cdef object transposed(int n, str name, object input, object weight, object bias
         raise RuntimeError(f"{name}: expected weight of {n + 2} dimensions, but got weight of size {sizes_text(w.ndim, w.sizes)}")
     if unbatched:
         x = <TensorBase?>_ops.unsqueeze(x, 0)
-    spatial(&st, n, s, "stride", 1, "non-positive stride is not supported")
-    spatial(&pad, n, p, "padding", 0, "negative padding is not supported")
-    spatial(&dil, n, d, "dilation", 1, "dilation should be greater than zero")
-    spatial(&extra, n, o, "output_padding", 0, "negative output_padding is not supported")
-    if g <= 0:
-        raise RuntimeError("non-positive groups is not supported")
-    if w.sizes[0] < g or w.sizes[0] % g:
-        raise RuntimeError(f"Given groups={g}, expected weight to be divisible by {g} at dimension 0, but got weight of size {sizes_text(w.ndim, w.sizes)} instead")
-    if x.sizes[1] != w.sizes[0]:
-        raise hinted("channels", RuntimeError(f"Given transposed=1, weight of size {sizes_text(w.ndim, w.sizes)}, expected input{sizes_text(x.ndim, x.sizes)} to have {w.sizes[0]} channels, but got {x.sizes[1]} channels instead"))
-    size.n = n + 2
-    size.v[0] = x.sizes[0]
-    size.v[1] = w.sizes[1] * g
-    for i in range(n):
-        if o[i] >= s[i] and o[i] >= d[i]:
-            raise RuntimeError(f"output padding must be smaller than either stride or dilation, but got output_padding={sizes_text(n, o)}, stride={sizes_text(n, s)}, dilation={sizes_text(n, d)}")
-        size.v[2 + i] = (x.sizes[2 + i] - 1) * s[i] - 2 * p[i] + d[i] * (w.sizes[2 + i] - 1) + o[i] + 1
-        if size.v[2 + i] < 1:
-            raise RuntimeError(f"Given input size per channel: {sizes_text(n, x.sizes + 2)}. Calculated output size per channel: {sizes_text(i + 1, size.v + 2)}. Output size is too small")
-    if bias is not None and (bias.dim() != 1 or bias.size(0) != size.v[1]):
-        raise RuntimeError(f"Given transposed=1, weight of size {sizes_text(w.ndim, w.sizes)}, expected bias to be 1-dimensional with {size.v[1]} elements, but got bias of size {list(bias.shape)} instead")
-    if bias is not None:
-        check_types(x, <TensorBase?>bias, "bias")
-    # on the CPU half types are computed in float32 anyway: the bias joins the sum before it is rounded
-    if bias is not None and x.dtype in (F16, BF16) and w.dtype == x.dtype and x.device_type == DEV_CPU:
-        wide = dtype_of(F32)
-        r = op__conv_input(<TensorBase?>_ops.to(x, wide), <TensorBase?>_ops.to(w, wide), &size, &st, &pad, &dil, g)
-        r = _ops.to(_ops.add(r, _ops.to(bias, wide).reshape((-1,) + (1,) * n)), dtype_of(x.dtype))
-        return r.squeeze(0) if unbatched else r
-    r = op__conv_input(x, w, &size, &st, &pad, &dil, g)
-    if bias is not None:
-        r = _ops.add(r, bias.reshape((-1,) + (1,) * n))
+    st.n, pad.n, dil.n, extra.n = spread(&st, n), spread(&pad, n), spread(&dil, n), spread(&extra, n)
+    r = op_convolution(x, w, b, &st, &pad, &dil, True, &extra, g)
     return r.squeeze(0) if unbatched else r
 
 
@@ -939,28 +899,6 @@ def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_paddi
 def conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """The adjoint of conv3d: `input: (N, C, D, H, W)`, `weight: (C, O / groups, KD, KH, KW)`."""
     return transposed(3, "conv_transpose3d", input, weight, bias, stride, padding, output_padding, groups, dilation)
-
-
-def convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
-    """Convolution, or its adjoint when `transposed`, of as many spatial dimensions as the weight has."""
-    as_tensor_arg(input, "convolution", "input")
-    as_tensor_arg(weight, "convolution", "weight")
-    n = weight.dim() - 2
-    if n < 1 or n > 3:
-        raise RuntimeError(f"weight should have three to five dimensions, got {weight.dim()}")
-    if transposed:
-        return (conv_transpose1d, conv_transpose2d, conv_transpose3d)[n - 1](input, weight, bias, stride, padding, output_padding, groups, dilation)
-    return (conv1d, conv2d, conv3d)[n - 1](input, weight, bias, stride, padding, dilation, groups)
-
-
-def _conv_forward(input, weight, bias, stride, padding, dilation, groups):
-    """The convolution itself, for derivatives: batched, explicit padding."""
-    cdef Dims st, pad, dil
-    cdef TensorBase b = None if bias is None else as_tensor_arg(bias, "convolution", "bias")
-    parse_dims(stride, &st, "convolution", "stride")
-    parse_dims(padding, &pad, "convolution", "padding")
-    parse_dims(dilation, &dil, "convolution", "dilation")
-    return op__conv_forward(<TensorBase?>input, <TensorBase?>weight, b, &st, &pad, &dil, groups)
 
 
 def conv_tbc(input, weight, bias, pad=0):

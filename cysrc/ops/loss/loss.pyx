@@ -340,23 +340,11 @@ cdef int check_reduction(int64_t reduction) except -1:
     return 0
 
 
-def mse_loss(input, target, reduction=1):
-    """(input - target) ** 2, reduced: 0 none, 1 mean, 2 sum."""
-    check_reduction(reduction)
-    return reduced(op__squared_error(as_tensor_arg(input, "mse_loss", "input"), as_tensor_arg(target, "mse_loss", "target"), NULL, None, FRESH), reduction)
-
-
 def l1_loss(input, target, reduction=1):
     """|input - target|, reduced."""
     check_reduction(reduction)
     # the difference is kept for the backward pass, so that either operand may be written to before it
     return reduced(<TensorBase?>_ops.abs(_ops.sub(as_tensor_arg(input, "l1_loss", "input"), as_tensor_arg(target, "l1_loss", "target"))), reduction)
-
-
-def soft_margin_loss(input, target, reduction=1):
-    """log(1 + exp(-target * input)), reduced."""
-    check_reduction(reduction)
-    return reduced(op__soft_margin(as_tensor_arg(input, "soft_margin_loss", "input"), as_tensor_arg(target, "soft_margin_loss", "target"), NULL, None, FRESH), reduction)
 
 
 cdef inline void real_param(Scalar* s, double v) noexcept:
@@ -366,77 +354,268 @@ cdef inline void real_param(Scalar* s, double v) noexcept:
     s.i = <int64_t>v
 
 
-def smooth_l1_loss(input, target, reduction=1, beta=1.0):
-    """d ** 2 / (2 beta) where d = |input - target| < beta, else d - beta / 2, reduced."""
+# ---- ATen's losses of two tensors: elements by one loop, reduced -----------------------------------------------------
+
+cdef TensorBase pair_loss(int which, TensorBase self, TensorBase target, double param, int64_t reduction):
+    """The loss `which` of pw_loss; param: its parameter, where it has one."""
     cdef Scalar s
-    cdef double b = parse_double(beta, "smooth_l1_loss", "beta")
+    cdef uint64_t before
     check_reduction(reduction)
-    if not b >= 0:
+    real_param(&s, param)
+    before = enter_kernel()
+    try:
+        return reduced(call2(&pw_loss[which], self, target, &s, None, FRESH), reduction)
+    finally:
+        leave_kernel(before)
+
+
+cdef object spread_gradient(object grad, object self, object target, int64_t reduction):
+    """The gradient of each element's loss; a number stays one, which broadcasts."""
+    if reduction != MEAN:
+        return grad
+    return _ops.div(grad, broadcast_numel(<TensorBase?>self, <TensorBase?>target))
+
+
+cdef int64_t broadcast_numel(TensorBase a, TensorBase b) noexcept:
+    """How many elements two operands have beside each other, whose sizes fit."""
+    cdef int64_t n = 1, x, y
+    cdef int i
+    for i in range(1, max(a.ndim, b.ndim) + 1):
+        x, y = a.sizes[a.ndim - i] if i <= a.ndim else 1, b.sizes[b.ndim - i] if i <= b.ndim else 1
+        n *= y if x == 1 else x
+    return n
+
+
+cdef object composed_gradient(int which, int i, object grad, object self, object target, double param, int64_t reduction):
+    """The gradient of a loss by its operand i, made of operators that record."""
+    cdef PyObject* slots[5]
+    cdef Scalar s
+    real_param(&s, param)
+    g = spread_gradient(grad, self, target, reduction)
+    slots[0], slots[1], slots[2], slots[3], slots[4] = <PyObject*>g, <PyObject*>self, <PyObject*>target, <PyObject*>None, <PyObject*>None
+    r = input_derivative(&pw_loss[which], i, slots, &s, True)
+    return reduce_gradient(<TensorBase?>r, input_meta(<TensorBase?>(self if i == 0 else target)))
+
+
+cdef TensorBase pair_gradient(str name, int which, TensorBase grad, TensorBase self, TensorBase target, double param, int64_t reduction):
+    """The gradient of a loss by its first operand, in one pass over the elements."""
+    cdef PyObject* slots[5]
+    cdef Scalar s
+    cdef uint64_t before
+    check_reduction(reduction)
+    if reduction != NONE and grad.numel != 1:
+        raise RuntimeError(f"{name}: expected a gradient of one element, got one of shape {shape_text(grad)}")
+    real_param(&s, param)
+    before = enter_kernel()
+    try:
+        g = spread_gradient(grad, self, target, reduction)
+        slots[0], slots[1], slots[2], slots[3], slots[4] = <PyObject*>g, <PyObject*>self, <PyObject*>target, <PyObject*>None, <PyObject*>None
+        r = input_derivative(&pw_loss[which], 0, slots, &s, False)
+        return reduce_gradient(<TensorBase?>r, input_meta(self))
+    finally:
+        leave_kernel(before)
+
+
+cdef inline bint records(TensorBase a, TensorBase b, TensorBase c) noexcept:
+    return tls().grad_mode and (a.requires_grad or b.requires_grad or c.requires_grad)
+
+
+cdef TensorBase mse_loss_impl(TensorBase self, TensorBase target, int64_t reduction):
+    return pair_loss(PW_TRTL_SQUARED_ERROR, self, target, 0, reduction)
+
+
+cdef TensorBase mse_loss_backward_impl(TensorBase grad_output, TensorBase self, TensorBase target, int64_t reduction):
+    return pair_gradient("mse_loss_backward", PW_TRTL_SQUARED_ERROR, grad_output, self, target, 0, reduction)
+
+
+cdef TensorBase recorded_mse_loss_backward(TensorBase grad_output, TensorBase self, TensorBase target, int64_t reduction):
+    if records(grad_output, self, target):
+        return <TensorBase?>composed_gradient(PW_TRTL_SQUARED_ERROR, 0, grad_output, self, target, 0, reduction)
+    return below_mse_loss_backward(grad_output, self, target, reduction, BELOW(KEY_AUTOGRAD))
+
+
+cdef int check_beta(double beta) except -1:
+    if not beta >= 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
-    if b == 0:
-        return l1_loss(input, target, reduction)
-    real_param(&s, b)
-    return reduced(op__smooth_error(as_tensor_arg(input, "smooth_l1_loss", "input"), as_tensor_arg(target, "smooth_l1_loss", "target"), &s, None, FRESH), reduction)
+    return 0
 
 
-def huber_loss(input, target, reduction=1, delta=1.0):
-    """d ** 2 / 2 where d = |input - target| <= delta, else delta (d - delta / 2), reduced."""
-    cdef Scalar s
-    cdef double b = parse_double(delta, "huber_loss", "delta")
-    check_reduction(reduction)
-    if not b > 0:
+cdef TensorBase smooth_l1_loss_impl(TensorBase self, TensorBase target, int64_t reduction, double beta):
+    check_beta(beta)
+    return pair_loss(PW_TRTL_SMOOTH_ERROR, self, target, beta, reduction)
+
+
+cdef TensorBase smooth_l1_loss_backward_impl(TensorBase grad_output, TensorBase self, TensorBase target, int64_t reduction, double beta):
+    check_beta(beta)
+    return pair_gradient("smooth_l1_loss_backward", PW_TRTL_SMOOTH_ERROR, grad_output, self, target, beta, reduction)
+
+
+cdef TensorBase recorded_smooth_l1_loss_backward(TensorBase grad_output, TensorBase self, TensorBase target, int64_t reduction, double beta):
+    if records(grad_output, self, target):
+        return <TensorBase?>composed_gradient(PW_TRTL_SMOOTH_ERROR, 0, grad_output, self, target, beta, reduction)
+    return below_smooth_l1_loss_backward(grad_output, self, target, reduction, beta, BELOW(KEY_AUTOGRAD))
+
+
+cdef int check_delta(double delta) except -1:
+    if not delta > 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
-    real_param(&s, b)
-    return reduced(op__huber_error(as_tensor_arg(input, "huber_loss", "input"), as_tensor_arg(target, "huber_loss", "target"), &s, None, FRESH), reduction)
+    return 0
+
+
+cdef TensorBase huber_loss_impl(TensorBase self, TensorBase target, int64_t reduction, double delta):
+    check_delta(delta)
+    return pair_loss(PW_TRTL_HUBER_ERROR, self, target, delta, reduction)
+
+
+cdef TensorBase huber_loss_backward_impl(TensorBase grad_output, TensorBase self, TensorBase target, int64_t reduction, double delta):
+    check_delta(delta)
+    return pair_gradient("huber_loss_backward", PW_TRTL_HUBER_ERROR, grad_output, self, target, delta, reduction)
+
+
+cdef TensorBase recorded_huber_loss_backward(TensorBase grad_output, TensorBase self, TensorBase target, int64_t reduction, double delta):
+    if records(grad_output, self, target):
+        return <TensorBase?>composed_gradient(PW_TRTL_HUBER_ERROR, 0, grad_output, self, target, delta, reduction)
+    return below_huber_loss_backward(grad_output, self, target, reduction, delta, BELOW(KEY_AUTOGRAD))
+
+
+cdef TensorBase soft_margin_loss_impl(TensorBase self, TensorBase target, int64_t reduction):
+    return pair_loss(PW_TRTL_SOFT_MARGIN, self, target, 0, reduction)
+
+
+cdef TensorBase soft_margin_loss_backward_impl(TensorBase grad_output, TensorBase self, TensorBase target, int64_t reduction):
+    return pair_gradient("soft_margin_loss_backward", PW_TRTL_SOFT_MARGIN, grad_output, self, target, 0, reduction)
+
+
+cdef TensorBase recorded_soft_margin_loss_backward(TensorBase grad_output, TensorBase self, TensorBase target, int64_t reduction):
+    if records(grad_output, self, target):
+        return <TensorBase?>composed_gradient(PW_TRTL_SOFT_MARGIN, 0, grad_output, self, target, 0, reduction)
+    return below_soft_margin_loss_backward(grad_output, self, target, reduction, BELOW(KEY_AUTOGRAD))
 
 
 cdef bint outside_unit(TensorBase x):
-    """Whether an element isn't between 0 and 1 (NaN isn't); what has no values to look at passes."""
-    if not x.numel or x.device_type == DEV_META and not x.keys & K_WRAPPED or x.keys & K_PYTHON and not x.keys & K_WRAPPED:
-        return False
-    detached = (<object>x).detach()
-    if x.keys & K_WRAPPED:
-        return holds_any(~((detached >= 0) & (detached <= 1)), False)
-    return not _ops.equal(_ops.clamp(detached, 0, 1), detached)
+    """Whether an element isn't between 0 and 1 (NaN isn't)."""
+    return x.numel and not _ops.equal(_ops.clamp(x, 0, 1), x)
 
 
-def binary_cross_entropy(input, target, weight=None, reduction=1):
+cdef TensorBase binary_cross_entropy_meta(TensorBase self, TensorBase target, TensorBase weight, int64_t reduction):
+    cdef uint64_t before
+    check_reduction(reduction)
+    before = enter_kernel()
+    try:
+        r = op_trtl_bce(self, target, NULL, None, FRESH)
+        return reduced(r if weight is None else <TensorBase?>_ops.mul(r, weight), reduction)
+    finally:
+        leave_kernel(before)
+
+
+cdef TensorBase binary_cross_entropy_impl(TensorBase self, TensorBase target, TensorBase weight, int64_t reduction):
     """-(t log(p) + (1 - t) log(1 - p)) with logarithms clamped at -100, weighted and reduced."""
-    cdef TensorBase x = as_tensor_arg(input, "binary_cross_entropy", "input"), t = as_tensor_arg(target, "binary_cross_entropy", "target"), r
+    cdef TensorBase r
+    cdef uint64_t before
     check_reduction(reduction)
-    if t.dtype != x.dtype and x.device_type != DEV_META:
-        raise hinted("float targets", RuntimeError(f"Found dtype {dtype_label(t.dtype).decode()} but expected {dtype_label(x.dtype).decode()} (binary_cross_entropy: target and input)"))
-    if outside_unit(x):
-        raise hinted("probabilities", RuntimeError("all elements of input should be between 0 and 1"))
-    if outside_unit(t):
-        raise hinted("target range", RuntimeError("all elements of target should be between 0 and 1"))
-    r = op__binary_cross_entropy(x, t, NULL, None, FRESH)
-    if weight is not None:
-        r = <TensorBase?>_ops.mul(r, weight)
-    return reduced(r, reduction)
+    if target.dtype != self.dtype:
+        raise hinted("float targets", RuntimeError(f"Found dtype {dtype_label(target.dtype).decode()} but expected {dtype_label(self.dtype).decode()} (binary_cross_entropy: target and input)"))
+    before = enter_kernel()
+    try:
+        if outside_unit(self):
+            raise hinted("probabilities", RuntimeError("all elements of input should be between 0 and 1"))
+        if outside_unit(target):
+            raise hinted("target range", RuntimeError("all elements of target should be between 0 and 1"))
+        r = op_trtl_bce(self, target, NULL, None, FRESH)
+        return reduced(r if weight is None else <TensorBase?>_ops.mul(r, weight), reduction)
+    finally:
+        leave_kernel(before)
 
 
-def binary_cross_entropy_with_logits(input, target, weight=None, pos_weight=None, reduction=1):
+cdef object weighted(object r, object weight, object like):
+    """A gradient of elements times their weights, which broadcast."""
+    return r if weight is None else _ops.mul(r, weight).sum_to_size(like.shape)
+
+
+cdef TensorBase binary_cross_entropy_backward_impl(TensorBase grad_output, TensorBase self, TensorBase target, TensorBase weight, int64_t reduction):
+    cdef TensorBase r = pair_gradient("binary_cross_entropy_backward", PW_TRTL_BCE, grad_output, self, target, 0, reduction)
+    cdef uint64_t before
+    if weight is None:
+        return r
+    before = enter_kernel()
+    try:
+        return <TensorBase?>weighted(r, weight, self)
+    finally:
+        leave_kernel(before)
+
+
+cdef TensorBase recorded_binary_cross_entropy_backward(TensorBase grad_output, TensorBase self, TensorBase target, TensorBase weight, int64_t reduction):
+    if records(grad_output, self, target):
+        return <TensorBase?>weighted(composed_gradient(PW_TRTL_BCE, 0, grad_output, self, target, 0, reduction), weight, self)
+    return below_binary_cross_entropy_backward(grad_output, self, target, weight, reduction, BELOW(KEY_AUTOGRAD))
+
+
+cdef object weight_gradient(object grad, object elements, object weight, int64_t reduction):
+    """The gradient of a reduced loss by the weights of its elements."""
+    if reduction == MEAN:
+        grad = grad / _ops.broadcast_tensors(elements, weight)[0].numel()
+    return _ops.mul(grad, elements).sum_to_size(weight.shape)
+
+
+cdef TensorBase logits_loss_impl(TensorBase self, TensorBase target, TensorBase weight, TensorBase pos_weight, int64_t reduction):
     """binary_cross_entropy of sigmoid(input) without overflow; pos_weight multiplies the positive part."""
-    cdef TensorBase x = as_tensor_arg(input, "binary_cross_entropy_with_logits", "input"), t = as_tensor_arg(target, "binary_cross_entropy_with_logits", "target"), r
+    cdef TensorBase r
+    cdef uint64_t before
     check_reduction(reduction)
-    if category[x.dtype] < CAT_FLOAT:
-        raise NotImplementedError(f"\"binary_cross_entropy_with_logits\" not implemented for '{dtype_label(x.dtype).decode()}'")
-    if category[t.dtype] == CAT_BOOL:
+    if category[self.dtype] < CAT_FLOAT:
+        raise NotImplementedError(f"\"binary_cross_entropy_with_logits\" not implemented for '{dtype_label(self.dtype).decode()}'")
+    if category[target.dtype] == CAT_BOOL:
         raise hinted("float targets", RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead. "
                                                    "(binary_cross_entropy_with_logits: target)"))
-    if category[t.dtype] < CAT_FLOAT:
-        raise hinted("float targets", RuntimeError(f"result type {dtype_label(x.dtype).decode()} can't be cast to the desired output type {dtype_label(t.dtype).decode()} "
+    if category[target.dtype] < CAT_FLOAT:
+        raise hinted("float targets", RuntimeError(f"result type {dtype_label(self.dtype).decode()} can't be cast to the desired output type {dtype_label(target.dtype).decode()} "
                                                    "(binary_cross_entropy_with_logits: target)"))
+    before = enter_kernel()
+    try:
+        if pos_weight is None:
+            r = op_trtl_logits_cross_entropy(self, target, NULL, None, FRESH)
+        else:
+            log_weight = (<object>pos_weight - 1) * target + 1
+            r = <TensorBase?>((1 - <object>target) * self - log_weight * _ops.log_sigmoid(self))
+        return reduced(r if weight is None else <TensorBase?>_ops.mul(r, weight), reduction)
+    finally:
+        leave_kernel(before)
+
+
+cdef object logits_gradient(object grad, object self, object target, object weight, object pos_weight, int64_t reduction):
+    """grad * (sigmoid(input) - target), of the mean by the number of elements: in one pass, or of operators in PyTorch's order."""
+    cdef bint fused = not grad_mode() and pos_weight is None and weight is None
+    if fused:
+        return pair_gradient("binary_cross_entropy_with_logits", PW_TRTL_LOGITS_CROSS_ENTROPY, <TensorBase?>grad, <TensorBase?>self, <TensorBase?>target, 0, reduction)
     if pos_weight is None:
-        r = op__logits_cross_entropy(x, t, NULL, None, FRESH)
+        r = (self.sigmoid() - target) * grad
     else:
-        log_weight = (pos_weight - 1) * target + 1
-        # one operator, whose gradient is smooth: abs() and clamp() have kinks at 0 that cancel in the values alone
-        r = <TensorBase?>((1 - target) * input - log_weight * _ops.log_sigmoid(input))
+        positive = _ops.mul(pos_weight, target)
+        r = (((positive + 1) - target) * self.sigmoid() - positive) * grad
     if weight is not None:
-        r = <TensorBase?>_ops.mul(r, weight)
-    return reduced(r, reduction)
+        r = r * weight
+    if reduction == MEAN:
+        r = r / r.numel() if tls().grad_mode else r.div_(r.numel())
+    return reduce_gradient(<TensorBase?>r, input_meta(<TensorBase?>self))
+
+
+cdef object logits_target_gradient(object grad, object self, object target, object weight, object pos_weight, int64_t reduction):
+    r = -self if pos_weight is None else _ops.log_sigmoid(-self) - pos_weight * _ops.log_sigmoid(self)
+    r = r * grad
+    if weight is not None:
+        r = r * weight
+    if reduction == MEAN:
+        r = r / _ops.broadcast_tensors(r, target)[0].numel()
+    return reduce_gradient(<TensorBase?>r, input_meta(<TensorBase?>target))
+
+
+cdef object logits_weight_gradient(object grad, object self, object target, object weight, object pos_weight, int64_t reduction):
+    """By pos_weight."""
+    r = _ops.log_sigmoid(self) * target
+    r = -(r if weight is None else r * weight)
+    if reduction == MEAN:
+        grad = grad / _ops.broadcast_tensors(r, pos_weight)[0].numel()
+    return (r * grad).sum_to_size(pos_weight.shape)
 
 
 def kl_div(input, target, reduction=1, *, log_target=False):
@@ -447,7 +626,11 @@ def kl_div(input, target, reduction=1, *, log_target=False):
     t = as_tensor_arg(target, "kl_div", "target")
     if is_complex_type(x.dtype) or is_complex_type(t.dtype):
         raise RuntimeError("kl_div: Complex inputs not supported.")
-    r = <TensorBase?>_ops.mul(_ops.exp(t), _ops.sub(t, x)) if log_target else op__divergence(x, t, NULL, None, FRESH)
+    if log_target:
+        difference = _ops.sub(t, x)
+        r = <TensorBase?>_ops.mul(_ops.exp(t), difference)
+    else:
+        r = op_trtl_divergence(x, t, NULL, None, FRESH)
     return reduced(r, reduction)
 
 
@@ -527,5 +710,4 @@ def cross_entropy_loss(input, target, weight=None, reduction=1, ignore_index=-10
     return op_trtl_cross_entropy(x, t, w, reduction, ignore_index, smoothing)[0]
 
 
-WITHOUT_ROW = {name: "" for name in (
-    "mse_loss", "l1_loss", "soft_margin_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "nll_loss_nd", "nll_loss", "cross_entropy_loss")}
+WITHOUT_ROW = {name: "" for name in ("l1_loss", "nll_loss_nd", "nll_loss", "cross_entropy_loss")}

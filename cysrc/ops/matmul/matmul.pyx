@@ -1,5 +1,6 @@
 # Matrix products: kernels over the step `gemm` (cpu.pyx, cysrc/cuda/matmul.pyx) and their derivatives. Kernels check shapes and dtypes and honour
 # any strides of `out`.
+from tensorrt_lite._C.core.python_key import composition
 from tensorrt_lite._C.core.hints import hinted
 from tensorrt_lite._C.autograd.autocast cimport autocasting, cast_operand
 from tensorrt_lite._C.ops.matmul.mat cimport Mat, column_of, dense, matrix_of, transpose_mat
@@ -510,9 +511,9 @@ cdef object activated_backward(OpNode node, object grad, object self, object mat
     if wants(node, 0):
         gs = scaled(g.sum_to_size(self.shape), beta)
     if wants(node, 1):
-        g1 = scaled(times_adjoint(g, mat2), alpha)
+        g1 = scaled(times_adjoint(g, mat2, False), alpha)
     if wants(node, 2):
-        g2 = scaled(adjoint_times(mat1, g), alpha)
+        g2 = scaled(adjoint_times(mat1, g, False), alpha)
     return gs, g1, g2
 
 
@@ -522,14 +523,16 @@ cdef bint direct(TensorBase a, TensorBase b) noexcept:
         not (a.keys | b.keys) & ~(K_CPU | K_AUTOGRAD)
 
 
-cdef object times_adjoint(object grad, object other):
-    """grad other^H of matrices or batches."""
+cdef object times_adjoint(object grad, object other, bint transposed):
+    """grad other^H of matrices or batches; transposed: the gradient is of a matrix in columns, in which order PyTorch computes it."""
     cdef TensorBase g = <TensorBase?>grad, b = <TensorBase?>other, r
     cdef int64_t sizes[3]
     cdef Mat mg, mb, mr
     cdef int d = g.ndim
     if not direct(g, b):
-        return _ops.matmul(grad, conj_of(other).transpose(-2, -1))
+        if d == 2:
+            return _ops.mm(conj_of(other), grad.t()).t() if transposed else _ops.mm(grad, conj_of(other.t()))
+        return _ops.bmm(grad, conj_of(other.transpose(1, 2)))
     if is_large(g) or is_large(b):
         g, b = held(g), held(b)
     sizes[0] = g.sizes[0]
@@ -544,14 +547,16 @@ cdef object times_adjoint(object grad, object other):
     return r
 
 
-cdef object adjoint_times(object other, object grad):
-    """other^H grad of matrices or batches."""
+cdef object adjoint_times(object other, object grad, bint transposed):
+    """other^H grad of matrices or batches; transposed as above."""
     cdef TensorBase g = <TensorBase?>grad, a = <TensorBase?>other, r
     cdef int64_t sizes[3]
     cdef Mat mg, ma, mr
     cdef int d = g.ndim
     if not direct(g, a):
-        return _ops.matmul(conj_of(other).transpose(-2, -1), grad)
+        if d == 2:
+            return _ops.mm(grad.t(), conj_of(other)).t() if transposed else _ops.mm(conj_of(other.t()), grad)
+        return _ops.bmm(conj_of(other.transpose(1, 2)), grad)
     if is_large(g) or is_large(a):
         g, a = held(g), held(a)
     sizes[0] = g.sizes[0]
@@ -638,6 +643,8 @@ cdef TensorBase matmul_tensors(TensorBase a, TensorBase b):
     cdef object r
     if a.ndim == 2 and b.ndim == 2:
         return op_mm(a, b, None, FRESH)
+    if dispatched(a.keys | b.keys):
+        return <TensorBase?>composition("products.matmul")(a, b)
     if autocasting():
         # a matrix with a vector is op_mv, which casts on CUDA alone
         a = cast_operand(a, "ll")

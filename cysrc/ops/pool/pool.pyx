@@ -1,7 +1,7 @@
 # Pooling for (N, C, H, W) and (C, H, W): checks, shapes and layouts for all devices; cpu.pyx and cysrc/cuda/pool.pyx have the steps. One dimension is two with a height of 1; three are
 # planes first and then the depth, which is exact for maxima (first of equals in scan order) and for averages (the divisor
 # is a product over dimensions).
-from tensorrt_lite._C.core.memory_format cimport dense_in_format, empty_in_format, in_format, kept_format, suggests_last
+from tensorrt_lite._C.core.memory_format cimport dense_in_format, empty_in_format, in_format, suggests_last
 from tensorrt_lite._C.autograd.operator_nodes import flat_gradient
 from tensorrt_lite._C.steps.pool cimport fractional_call, pool_call, run_fractional_max, run_pool_average, run_pool_average_backward, run_pool_max, run_pool_max_backward
 
@@ -108,35 +108,54 @@ cdef object max_pool2d_impl(TensorBase self, const Dims* kernel_size, const Dims
     return y, indices
 
 
-cdef int given_window(object window, pool_call* call, TensorBase self) except -1:
-    """The call from what the Node kept: (kernel_size, stride, padding, dilation, ceil_mode), or None of adaptive pooling."""
-    cdef Dims given[4]
-    cdef int i
-    for i in range(4):
-        parse_dims((<tuple>window)[i], &given[i], "max_pool2d", "window")
-    return pool_shape_of(call, "max_pool2d", self.ndim, self.sizes, &given[0], &given[1], &given[2], &given[3], (<tuple>window)[4])
-
-
-cdef TensorBase max_pool_backward(TensorBase grad, TensorBase self, TensorBase indices, object window):
+cdef TensorBase max_pool_backward(str name, pool_call* call, TensorBase grad, TensorBase self, TensorBase indices):
     """The gradient of a plane pooling with indices of the flattened plane."""
-    cdef pool_call call
     cdef bint last = suggests_last(self)
-    cdef TensorBase d = pool_result(self, self.sizes[self.ndim - 2], self.sizes[self.ndim - 1], grad.dtype, last)
+    cdef TensorBase d
+    if self.ndim < 3 or not fits_pool(call, self, grad) or not same_sizes(grad, indices) or indices.dtype != I64 or grad.dtype != self.dtype:
+        raise RuntimeError(f"{name}: a gradient of shape {shape_text(grad)} and indices of shape {shape_text(indices)} do not fit an input of shape {shape_text(self)}")
+    d = pool_result(self, self.sizes[self.ndim - 2], self.sizes[self.ndim - 1], grad.dtype, last)
     if d.numel == 0:
         return d
     if grad.numel == 0:
         return filled_with_zeros(d)
-    if grad.numel >= 4096 or self.numel >= 4096:
-        grad, self, indices = held(grad), held(self), held(indices)
-    if window is None:
-        adaptive_shape(&call, "adaptive_max_pool2d", self.ndim, self.sizes, grad.sizes[grad.ndim - 2], grad.sizes[grad.ndim - 1])
-    else:
-        given_window(window, &call, self)
-    if not fits_pool(&call, self, grad) or not same_sizes(grad, indices) or indices.dtype != I64:
-        raise RuntimeError(f"max_pool2d: a gradient of shape {shape_text(grad)} and indices of shape {shape_text(indices)} do not fit an input of shape {shape_text(self)}")
     call.last = computes_last(self, last)
-    run_pool_max_backward(d.device_type, &call, dense_in_format(grad, call.last), dense_in_format(indices, call.last), d)
+    run_pool_max_backward(d.device_type, call, dense_in_format(grad, call.last), dense_in_format(indices, call.last), d)
     return d
+
+
+cdef TensorBase max_pool2d_backward_impl(TensorBase grad_output, TensorBase self, const Dims* kernel_size, const Dims* stride, const Dims* padding, const Dims* dilation,
+                                         bint ceil_mode, TensorBase indices):
+    cdef pool_call call
+    pool_shape_of(&call, "max_pool2d_with_indices_backward", self.ndim, self.sizes, kernel_size, stride, padding, dilation, ceil_mode)
+    return max_pool_backward("max_pool2d_with_indices_backward", &call, grad_output, self, indices)
+
+
+cdef TensorBase adaptive_max_pool2d_backward_impl(TensorBase grad_output, TensorBase self, TensorBase indices):
+    cdef pool_call call
+    if grad_output.ndim < 2:
+        raise RuntimeError(f"adaptive_max_pool2d_backward: expected a gradient of 3 or 4 dimensions, got {grad_output.ndim}")
+    adaptive_shape(&call, "adaptive_max_pool2d_backward", self.ndim, self.sizes, grad_output.sizes[grad_output.ndim - 2], grad_output.sizes[grad_output.ndim - 1])
+    return max_pool_backward("adaptive_max_pool2d_backward", &call, grad_output, self, indices)
+
+
+cdef object window_gradient(object grad, object self, object kernel_size, object stride, object padding, object dilation, bint ceil_mode, object indices):
+    cdef Dims k, st, pad, dil
+    if grad is None:
+        return None
+    parse_dims(kernel_size, &k, "max_pool2d", "kernel_size")
+    given_dims(stride, &st, "max_pool2d", "stride")
+    parse_dims(padding, &pad, "max_pool2d", "padding")
+    parse_dims(dilation, &dil, "max_pool2d", "dilation")
+    return op_max_pool2d_with_indices_backward(<TensorBase?>grad, <TensorBase?>self, &k, &st, &pad, &dil, ceil_mode, <TensorBase?>indices)
+
+
+cdef object average_gradient(object grad, object self, object kernel_size, object stride, object padding, bint ceil_mode, bint count_include_pad, object divisor_override):
+    cdef Dims k, st, pad
+    parse_dims(kernel_size, &k, "avg_pool2d", "kernel_size")
+    given_dims(stride, &st, "avg_pool2d", "stride")
+    parse_dims(padding, &pad, "avg_pool2d", "padding")
+    return op_avg_pool2d_backward(<TensorBase?>grad, <TensorBase?>self, &k, &st, &pad, ceil_mode, count_include_pad, divisor_override)
 
 
 cdef bint fits_pool(const pool_call* call, TensorBase self, TensorBase y) noexcept:
@@ -163,17 +182,6 @@ cdef object pooled_tangent(object tangent, object indices):
     return tangent.flatten(-2).gather(-1, indices.flatten(-2)).reshape(indices.shape)
 
 
-cdef object max_pool_gradient(object grad, object self, object indices, object window):
-    """window: (kernel_size, stride, padding, dilation, ceil_mode), or None of adaptive pooling."""
-    if grad is None:
-        return None
-    if not grad_mode():
-        return max_pool_backward(grad, self, indices, window)
-    flat = list(self.shape[:-2])
-    flat.append(self.size(-1) * self.size(-2))
-    return grad.new_zeros(flat).scatter_add(-1, indices.flatten(-2), grad.flatten(-2)).reshape(self.shape)
-
-
 cdef int check_average(TensorBase x, str op) except -1:
     if category[x.dtype] != CAT_FLOAT and x.dtype != I64:
         raise NotImplementedError(f"\"{op}\" not implemented for '{dtype_text(x.dtype)}'")
@@ -181,14 +189,14 @@ cdef int check_average(TensorBase x, str op) except -1:
 
 
 cdef TensorBase avg_pool2d_impl(TensorBase self, const Dims* kernel_size, const Dims* stride, const Dims* padding, bint ceil_mode, bint count_include_pad,
-                                int64_t divisor_override):
+                                object divisor_override):
     cdef pool_call call
     cdef TensorBase y
     cdef bint last = suggests_last(self)
     pool_shape_of(&call, "avg_pool2d", self.ndim, self.sizes, kernel_size, stride, padding, NULL, ceil_mode)
     check_average(self, "avg_pool2d")
     call.count_include_pad = count_include_pad
-    call.divisor_override = divisor_override
+    call.divisor_override = parse_divisor(divisor_override)
     call.last = computes_last(self, last)
     y = pool_result(self, call.out_h, call.out_w, self.dtype, last)
     if y.numel:
@@ -196,30 +204,19 @@ cdef TensorBase avg_pool2d_impl(TensorBase self, const Dims* kernel_size, const 
     return y
 
 
-cdef TensorBase shaped_like(TensorBase g, const Dims* size, bint last):
-    """A fresh tensor of the given size in g's type."""
-    checked_numel(size.n, size.v)
-    return empty_in_format(size.n, size.v, g.dtype, place_of(g), last)
-
-
-cdef int check_gradient(TensorBase g, const Dims* size, int64_t h, int64_t w, str op) except -1:
-    if g.ndim != size.n or g.sizes[g.ndim - 1] != w or g.sizes[g.ndim - 2] != h or g.sizes[g.ndim - 3] != size.v[g.ndim - 3] or (g.ndim == 4 and g.sizes[0] != size.v[0]):
-        raise RuntimeError(f"{op}: a gradient of shape {shape_text(g)} does not fit an input of {list(dims_tuple(size))}")
-    return 0
-
-
-cdef TensorBase avg_pool2d_backward_impl(TensorBase grad_output, const Dims* size, const Dims* kernel_size, const Dims* stride, const Dims* padding,
-                                         bint ceil_mode, bint count_include_pad, int64_t divisor_override):
+cdef TensorBase avg_pool2d_backward_impl(TensorBase grad_output, TensorBase self, const Dims* kernel_size, const Dims* stride, const Dims* padding,
+                                         bint ceil_mode, bint count_include_pad, object divisor_override):
     cdef pool_call call
     cdef TensorBase d
-    cdef bint last = suggests_last(grad_output)
-    pool_shape_of(&call, "avg_pool2d_backward", size.n, size.v, kernel_size, stride, padding, NULL, ceil_mode)
-    check_gradient(grad_output, size, call.out_h, call.out_w, "avg_pool2d_backward")
+    cdef bint last = suggests_last(self)
+    pool_shape_of(&call, "avg_pool2d_backward", self.ndim, self.sizes, kernel_size, stride, padding, NULL, ceil_mode)
     check_average(grad_output, "avg_pool2d_backward")
+    if not fits_pool(&call, self, grad_output):
+        raise RuntimeError(f"avg_pool2d_backward: a gradient of shape {shape_text(grad_output)} does not fit an input of shape {shape_text(self)}")
     call.count_include_pad = count_include_pad
-    call.divisor_override = divisor_override
-    call.last = computes_last(grad_output, last)
-    d = shaped_like(grad_output, size, last)
+    call.divisor_override = parse_divisor(divisor_override)
+    call.last = computes_last(self, last)
+    d = pool_result(self, self.sizes[self.ndim - 2], self.sizes[self.ndim - 1], grad_output.dtype, last)
     if d.numel:
         run_pool_average_backward(d.device_type, &call, dense_in_format(grad_output, call.last), d)
     return d
@@ -269,17 +266,18 @@ cdef TensorBase adaptive_avg_pool2d_impl(TensorBase self, const Dims* output_siz
     return y
 
 
-cdef TensorBase adaptive_avg_pool2d_backward_impl(TensorBase grad_output, const Dims* size):
+cdef TensorBase adaptive_avg_pool2d_backward_impl(TensorBase grad_output, TensorBase self):
     cdef pool_call call
     cdef TensorBase d
-    cdef bint last = suggests_last(grad_output)
-    if grad_output.ndim != size.n or size.n < 3:
-        raise RuntimeError(f"adaptive_avg_pool2d_backward: a gradient of shape {shape_text(grad_output)} does not fit an input of {list(dims_tuple(size))}")
-    adaptive_shape(&call, "adaptive_avg_pool2d_backward", size.n, size.v, grad_output.sizes[grad_output.ndim - 2], grad_output.sizes[grad_output.ndim - 1])
-    check_gradient(grad_output, size, call.out_h, call.out_w, "adaptive_avg_pool2d_backward")
+    cdef bint last = suggests_last(self)
+    if grad_output.ndim != self.ndim or self.ndim < 3:
+        raise RuntimeError(f"adaptive_avg_pool2d_backward: a gradient of shape {shape_text(grad_output)} does not fit an input of shape {shape_text(self)}")
+    adaptive_shape(&call, "adaptive_avg_pool2d_backward", self.ndim, self.sizes, grad_output.sizes[grad_output.ndim - 2], grad_output.sizes[grad_output.ndim - 1])
     check_floating(grad_output, "adaptive_avg_pool2d_backward")
-    call.last = computes_last(grad_output, last)
-    d = shaped_like(grad_output, size, last)
+    if not fits_pool(&call, self, grad_output):
+        raise RuntimeError(f"adaptive_avg_pool2d_backward: a gradient of shape {shape_text(grad_output)} does not fit an input of shape {shape_text(self)}")
+    call.last = computes_last(self, last)
+    d = pool_result(self, self.sizes[self.ndim - 2], self.sizes[self.ndim - 1], grad_output.dtype, last)
     if d.numel == 0:
         return d
     if grad_output.numel == 0:
@@ -442,8 +440,8 @@ def avg_pool2d(input, kernel_size, stride=None, padding=0, ceil_mode=False, coun
             refuse_out("avg_pool2d")
         if tangent_of(x) is not None:
             refuse_forward_out(b"avg_pool2d")
-    y = op__avg_pool2d(x, &k, &st, &pad, parse_bool(ceil_mode, "avg_pool2d", "ceil_mode"), parse_bool(count_include_pad, "avg_pool2d", "count_include_pad"),
-                       parse_divisor(divisor_override))
+    y = op_avg_pool2d(x, &k, &st, &pad, parse_bool(ceil_mode, "avg_pool2d", "ceil_mode"), parse_bool(count_include_pad, "avg_pool2d", "count_include_pad"),
+                      divisor_override)
     if out is None:
         return y
     if (<TensorBase>out).dtype != y.dtype:
@@ -524,7 +522,10 @@ def adaptive_avg_pool2d(input, output_size):
     """Means of windows sized so that the result is (N, C, *output_size)."""
     if averages_nothing(input, output_size, 2):
         return input.mean((-2, -1), True)
-    return _adaptive_avg_pool2d(input, sizes_of(output_size, input, 2, "adaptive_avg_pool2d"))
+    sizes = sizes_of(output_size, input, 2, "adaptive_avg_pool2d")
+    if dispatched((<TensorBase>input).keys) and sizes == [1, 1] and input.dim() in (3, 4):
+        return input.mean((-1, -2), True)
+    return _adaptive_avg_pool2d(input, sizes)
 
 
 def adaptive_avg_pool1d(input, output_size):
@@ -556,9 +557,15 @@ def adaptive_avg_pool3d(input, output_size):
     return _adaptive_avg_pool2d(planes.reshape(count, 1, d, oh * ow), [od, oh * ow]).reshape(lead + [od, oh, ow])
 
 
+cdef object adaptive_maxima(object input, object output_size):
+    cdef Dims d
+    parse_dims(output_size, &d, "adaptive_max_pool2d", "output_size")
+    return op_adaptive_max_pool2d(as_tensor_arg(input, "adaptive_max_pool2d", "input"), &d)
+
+
 def adaptive_max_pool2d(input, output_size):
     """Maxima of windows sized so that the result is (N, C, *output_size), and where they were."""
-    return _adaptive_max_pool2d(input, sizes_of(output_size, input, 2, "adaptive_max_pool2d"))
+    return adaptive_maxima(input, sizes_of(output_size, input, 2, "adaptive_max_pool2d"))
 
 
 def adaptive_max_pool1d(input, output_size):
@@ -566,7 +573,7 @@ def adaptive_max_pool1d(input, output_size):
     as_tensor_arg(input, "adaptive_max_pool1d", "input")
     if input.dim() not in (2, 3):
         raise RuntimeError(f"adaptive_max_pool1d(): Expected 2D or 3D tensor, but got {list(input.shape)}")
-    values, indices = _adaptive_max_pool2d(input.unsqueeze(-2), [1] + sizes_of(output_size, input, 1, "adaptive_max_pool1d"))
+    values, indices = adaptive_maxima(input.unsqueeze(-2), [1] + sizes_of(output_size, input, 1, "adaptive_max_pool1d"))
     return values.squeeze(-2), indices.squeeze(-2)
 
 
@@ -579,10 +586,10 @@ def adaptive_max_pool3d(input, output_size):
     count = 1
     for size in lead:
         count *= size
-    values, at = _adaptive_max_pool2d((<object>output_alias(input)).reshape(count, d, h, w), [oh, ow])
+    values, at = adaptive_maxima((<object>output_alias(input)).reshape(count, d, h, w), [oh, ow])
     if od * oh * ow == 0:
         return input.new_zeros(lead + [od, oh, ow]), at.new_zeros(lead + [od, oh, ow])
-    values, deep = _adaptive_max_pool2d(values.reshape(count, 1, d, oh * ow), [od, oh * ow])
+    values, deep = adaptive_maxima(values.reshape(count, 1, d, oh * ow), [od, oh * ow])
     return chosen(input, values, at, deep, lead + [od, oh, ow], False)
 
 
@@ -669,4 +676,4 @@ cdef TensorBase pooled_volume_impl(TensorBase self, TensorBase indices):
 
 
 WITHOUT_ROW = {name: "" for name in (
-    "max_pool3d_with_indices", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool2d", "adaptive_max_pool3d")}
+    "max_pool3d_with_indices", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool3d")}

@@ -421,6 +421,18 @@ cdef object softmax_entry(object function, object input, object dim, object dtyp
     return r
 
 
+cdef TensorBase safe_softmax_impl(TensorBase self, int64_t dim, int dtype):
+    cdef uint64_t before = enter_kernel()
+    try:
+        r = op_trtl_softmax(self, dim, dtype, None, FRESH)
+        if not self.numel:
+            return r
+        empty = _ops.all(_ops.eq(self, float("-inf")), dim, True)
+        return <TensorBase?>_ops.masked_fill(r, empty, 0)
+    finally:
+        leave_kernel(before)
+
+
 def softmax(input, dim=None, dtype=None, *, out=None):
     """exp(x) / sum(exp(x)) along a dimension, in a numerically safe form."""
     return softmax_entry(softmax, input, dim, dtype, out, False)
