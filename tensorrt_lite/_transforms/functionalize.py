@@ -259,7 +259,10 @@ class _Functionalize(TorchDispatchMode):
         if _name(func).endswith("_") and not _is_custom(func):
             return [args[0]]
         schema = func._schema
-        found = [args[i] if i < len(args) else kwargs.get(schema.arguments[i].name) for i in getattr(schema, "written", ())]
+        places = getattr(schema, "written", ())
+        if func.name() == "aten::native_batch_norm":
+            places = (3, 4)  # the running statistics, which PyTorch's schema does not mark
+        found = [args[i] if i < len(args) else kwargs.get(schema.arguments[i].name) for i in places]
         return [x for part in found for x in tree_flatten(part)[0] if isinstance(x, trt.Tensor)]
 
     def _view(self, func: Any, of: FunctionalTensor, values: Any, named: Any) -> Any:
