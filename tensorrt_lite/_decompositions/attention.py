@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tensorrt_lite import _ops
+from tensorrt_lite._C.core.dtype import _dtype_by_name
 
 if TYPE_CHECKING:
     from tensorrt_lite import Tensor
@@ -48,7 +49,7 @@ def _by_products(
     root = abs(factor) ** 0.5
     query = query * (root if factor >= 0 else -root)
     if is_causal:
-        seen = _ops.ones((query.shape[-2], key.shape[-2]), dtype=_bool(), device=query.device).tril()
+        seen = _ops.ones((query.shape[-2], key.shape[-2]), dtype=_dtype_by_name("bool"), device=query.device).tril()
         zero = _ops.zeros((), dtype=query.dtype, device=query.device)
         attn_mask = _ops.where(seen, zero, _ops.full((), float("-inf"), dtype=query.dtype, device=query.device))
     if enable_gqa:
@@ -61,9 +62,3 @@ def _by_products(
     if dropout_p > 0:
         weights = _ops.dropout(weights, dropout_p, True)
     return _ops.matmul(weights, value)
-
-
-def _bool() -> Any:
-    from tensorrt_lite._C.core.dtype import _dtype_by_name
-
-    return _dtype_by_name("bool")

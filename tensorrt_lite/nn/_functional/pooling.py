@@ -329,4 +329,4 @@ def fractional_max_pool3d(
     return result if return_indices else result[0]
 
 
-_put_policies(globals(), [n for n, f in list(globals().items()) if getattr(f, "__module__", None) == __name__], _C.AUTOCAST, ("nn.functional.", ""))
+_put_policies(globals(), [n for n, f in list(globals().items()) if getattr(f, "__module__", None) == __name__], _C.AUTOCAST, ("nn.functional.",))  # max_pool3d chooses between operators
