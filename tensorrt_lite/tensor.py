@@ -43,6 +43,14 @@ _rich_display = _LazyModule("tensorrt_lite._interop.rich_display")
 _tensor_str = _LazyModule("tensorrt_lite._tensor_str")
 _typed_storage = _LazyModule("tensorrt_lite._legacy.typed_storage")
 _autograd = _LazyModule("tensorrt_lite.autograd")
+_backward = None
+
+
+def _load_backward():
+    """`autograd.backward`, kept: reading it from a lazy module would cost a tenth of a microsecond a call."""
+    global _backward
+    _backward = _autograd.backward
+    return _backward
 
 
 def _load_cuda() -> None:
@@ -339,7 +347,7 @@ class Tensor(TensorBase):
 
     def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None) -> None:
         """Accumulate the gradients of this tensor's leaves; ``gradient`` is needed unless it has one element."""
-        _autograd.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+        (_backward or _load_backward())(self, gradient, retain_graph, create_graph, inputs=inputs)
 
     # ---- shapes
 

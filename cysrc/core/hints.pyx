@@ -78,10 +78,19 @@ cdef class LazyModule:
     def __init__(self, str path not None):
         self.path = path
 
-    def __getattr__(self, str name not None):
-        if self.module is None:
-            if name.startswith("__"):       # of what looks through a module's globals
-                raise AttributeError(name)
+    def __getattribute__(self, str name not None):       # in place of __getattr__, which is asked after an AttributeError: 0.4 us a read
+        if self.module is None or name.startswith("__"):
+            return self.first_read(name)
+        return getattr(self.module, name)
+
+    cdef object first_read(self, str name):
+        if name.startswith("__"):           # of what looks through a module's globals
+            try:
+                return object.__getattribute__(self, name)
+            except AttributeError:
+                if self.module is None:
+                    raise
+        elif self.module is None:
             from importlib import import_module
             self.module = import_module(self.path)
         return getattr(self.module, name)

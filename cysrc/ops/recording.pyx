@@ -18,20 +18,6 @@ cdef enum:
     MOST_ARGUMENTS = 24
 
 
-cdef bint is_read(trt_operator* op, const trt_value* v, unsigned readers) except -1:
-    """Whether one of the gradients that read a saved tensor is wanted. 0: all read it."""
-    cdef int i = 0
-    if readers == 0:
-        return True
-    while readers >> i:
-        if readers >> i & 1:
-            x = <object>v[i].p
-            if x is not None and (any_requires_grad(<list>x) if op.row.kinds[i] != c't' else (<TensorBase>x).requires_grad):
-                return True
-        i += 1
-    return False
-
-
 cdef object value_to_save(trt_operator* op, const trt_value* v, char what, int i):
     cdef TensorBase t
     if what == c'v':
@@ -63,7 +49,8 @@ cdef object record(const trt_record* r, const trt_value* v, void* out, int mode,
     cdef const char* edge = r.edges
     cdef OpNode node
     cdef TensorBase t
-    cdef int i = 0
+    cdef int i = 0, argument
+    cdef unsigned wanted = 0           # bits of the arguments that require grad; a saved tensor whose readers are 0 is read by all gradients
     if mode == OUT:
         refuse_out(op.name.decode())
     if mode == INPLACE and r.outputs == 1 and r.inplace:
@@ -72,14 +59,19 @@ cdef object record(const trt_record* r, const trt_value* v, void* out, int mode,
     if r.outputs > 1:
         node.n_inputs = r.outputs
     if r.list_edges:
-        set_list_edges(node, <list>v[edge[0] - c'a'].p)
+        argument = edge[0] - c'a'
+        set_list_edges(node, <list>v[argument].p)
+        wanted = <unsigned>any_requires_grad(<list>v[argument].p) << argument
     else:
         while edge[i]:
-            node.set_edge(i, <TensorBase>v[edge[i] - c'a'].p)
+            argument = edge[i] - c'a'
+            node.set_edge(i, <TensorBase>v[argument].p)
+            if v[argument].p != <void*>None and (<TensorBase>v[argument].p).requires_grad:
+                wanted |= <unsigned>1 << argument
             i += 1
     s = r.tensors
     while s.slot >= 0:
-        if not skipped >> s.slot & 1 and is_read(op, v, s.readers):
+        if not skipped >> s.slot & 1 and (s.readers == 0 or s.readers & wanted):
             t = <TensorBase>v[<int>s.source].p
             save(node, s.slot, <TensorBase>_ops.clone(t) if s.source == r.cloned and mode == INPLACE else t)
         s += 1
@@ -96,7 +88,7 @@ cdef object record(const trt_record* r, const trt_value* v, void* out, int mode,
         if mode == INPLACE:
             bump_version(t)
         while s.slot >= 0:
-            if not skipped >> s.slot & 1 and is_read(op, v, s.readers):
+            if not skipped >> s.slot & 1 and (s.readers == 0 or s.readers & wanted):
                 save_output(node, s.slot, t)
             s += 1
         if mode == INPLACE and r.inplace:
@@ -108,7 +100,7 @@ cdef object record(const trt_record* r, const trt_value* v, void* out, int mode,
     else:
         set_tuple_history(result, node)
         while s.slot >= 0:
-            if not skipped >> s.slot & 1 and is_read(op, v, s.readers):
+            if not skipped >> s.slot & 1 and (s.readers == 0 or s.readers & wanted):
                 save_output(node, s.slot, <TensorBase>result[<int>s.source])
             s += 1
     return result
