@@ -310,7 +310,9 @@ def emit_forward(op: Operator, text: list[str], init: list[str]) -> None:
     if not any(a.is_tensor or a.type == "Tensor[]" for a in op.arguments):
         return
     if not op.backward:
-        if op.returns == ["Tensor"]:
+        if op.returns == ["Tensor"] and "recorded" in op.row:  # composed where an argument has a tangent, too
+            init.append(f"register_kernel({op.identifier}, b\"{name}\", KEY_FORWARD_AD, <void*><fn_{name}>{op.row['recorded']})")
+        elif op.returns == ["Tensor"]:
             text.append(f"cdef TensorBase underived_{name}({parameters(op)}):")
             text.append(f"    return underived(&OPS[{op.identifier}], below_{name}({', '.join(filter(None, [call_arguments(op), 'BELOW(KEY_FORWARD_AD)']))}))\n")
             init.append(f"register_kernel({op.identifier}, b\"{name}\", KEY_FORWARD_AD, <void*><fn_{name}>underived_{name})")

@@ -417,7 +417,8 @@ cdef TensorBase pair_gradient(str name, int which, TensorBase grad, TensorBase s
 
 
 cdef inline bint records(TensorBase a, TensorBase b, TensorBase c) noexcept:
-    return tls().grad_mode and (a.requires_grad or b.requires_grad or c.requires_grad)
+    """Whether a gradient is made of operators, which record it and pass tangents on."""
+    return (a.keys | b.keys | c.keys) & K_FORWARD_AD or tls().grad_mode and (a.requires_grad or b.requires_grad or c.requires_grad)
 
 
 cdef TensorBase mse_loss_impl(TensorBase self, TensorBase target, int64_t reduction):
@@ -545,7 +546,7 @@ cdef TensorBase binary_cross_entropy_backward_impl(TensorBase grad_output, Tenso
 
 
 cdef TensorBase recorded_binary_cross_entropy_backward(TensorBase grad_output, TensorBase self, TensorBase target, TensorBase weight, int64_t reduction):
-    if records(grad_output, self, target):
+    if records(grad_output, self, target) or weight is not None and weight.keys & K_FORWARD_AD:
         return <TensorBase?>weighted(composed_gradient(PW_TRTL_BCE, 0, grad_output, self, target, 0, reduction), weight, self)
     return below_binary_cross_entropy_backward(grad_output, self, target, weight, reduction, BELOW(KEY_AUTOGRAD))
 
@@ -553,7 +554,7 @@ cdef TensorBase recorded_binary_cross_entropy_backward(TensorBase grad_output, T
 cdef object weight_gradient(object grad, object elements, object weight, int64_t reduction):
     """The gradient of a reduced loss by the weights of its elements."""
     if reduction == MEAN:
-        grad = grad / _ops.broadcast_tensors(elements, weight)[0].numel()
+        grad = grad / broadcast_numel(<TensorBase?>elements, <TensorBase?>weight)
     return _ops.mul(grad, elements).sum_to_size(weight.shape)
 
 
@@ -605,7 +606,7 @@ cdef object logits_target_gradient(object grad, object self, object target, obje
     if weight is not None:
         r = r * weight
     if reduction == MEAN:
-        r = r / _ops.broadcast_tensors(r, target)[0].numel()
+        r = r / broadcast_numel(<TensorBase?>r, <TensorBase?>target)
     return reduce_gradient(<TensorBase?>r, input_meta(<TensorBase?>target))
 
 
@@ -614,7 +615,7 @@ cdef object logits_weight_gradient(object grad, object self, object target, obje
     r = _ops.log_sigmoid(self) * target
     r = -(r if weight is None else r * weight)
     if reduction == MEAN:
-        grad = grad / _ops.broadcast_tensors(r, pos_weight)[0].numel()
+        grad = grad / broadcast_numel(<TensorBase?>r, <TensorBase?>pos_weight)
     return (r * grad).sum_to_size(pos_weight.shape)
 
 
