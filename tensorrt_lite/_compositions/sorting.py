@@ -350,6 +350,9 @@ def diff(input: Any, n: Any = 1, dim: Any = -1, prepend: Any = None, append: Any
     if prepend is not None or append is not None:
         x = _ops.cat([t for t in (prepend, x, append) if t is not None], d)
     size = x.size(d)
+    if x.numel() == 0:  # a dimension without elements may be beside one of 2**62, which no loop counts down
+        part = x.narrow(d, 0, max(size - order, 0))
+        return subtract(part, part, out=out)
     for remaining in builtins.range(min(order, max(size, 1)) - 1, -1, -1):  # nothing is left to subtract afterwards
         size -= 1
         after, before = x.narrow(d, 1 if size >= 0 else 0, max(size, 0)), x.narrow(d, 0, max(size, 0))
