@@ -26,6 +26,8 @@ SAMPLES = 3
 PACKS_MORE = {
     "aminmax": "the results of amin and amax, of which it is made",
     "cov": "made of smaller operators",
+    "nn.functional.avg_pool3d": "the means of the planes beside the input",
+    "nn.functional.adaptive_avg_pool3d": "as avg_pool3d",
     "cross": "made of products and rolls",
     "linalg.cross": "as cross",
     "nn.functional.linear_cross_entropy.chunked": "inputs and chunks' results; PyTorch computes gradients in the forward pass and has none of second order",
