@@ -12,7 +12,7 @@ docs/interop.md lists in what tensors differ from the standard's array object.
 
 from __future__ import annotations
 
-import sys
+import sys as _sys
 
 from tensorrt_lite._root import bool, complex64, complex128, e, float32, float64, inf, int8, int16, int32, int64, nan, newaxis, pi, uint8, uint16, uint32, uint64
 from tensorrt_lite.array_api import fft, linalg
@@ -152,4 +152,4 @@ def _namespace(api_version: str | None) -> object:
     """This module, for a version of the standard that it conforms to. ValueError for another one."""
     if api_version is not None and api_version not in _VERSIONS:
         raise ValueError(f"__array_namespace__(): version {api_version!r} of the array API standard is not supported; {', '.join(_VERSIONS)} are")
-    return sys.modules[__name__]
+    return _sys.modules[__name__]

@@ -26,6 +26,7 @@ from tensorrt_lite._C.core.hints import LazyModule as _LazyModule
 
 _grad_mode = _LazyModule("tensorrt_lite.autograd.grad_mode")
 _optim_differentiable = _LazyModule("tensorrt_lite.optim._differentiable")
+_optim_single = _LazyModule("tensorrt_lite.optim._single")
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -507,9 +508,7 @@ def _step_recorded(optimizer: Optimizer) -> None:
 
 def _step_singly(optimizer: FusedOptimizer, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> bool:
     """A step that a mode or a class with __torch_dispatch__ sees, unless it is to be fused."""
-    from . import _single
-
-    return _single.step(optimizer, group, params, grads)
+    return _optim_single.step(optimizer, group, params, grads)
 
 
 class _Bucket:

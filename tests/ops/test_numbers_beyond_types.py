@@ -221,7 +221,7 @@ def rows_with_numbers() -> set[str]:
     found = set()
     for name in declarations.names():
         row = declarations.of(name)
-        if name.startswith("_") or name in ELSEWHERE or "polynomial" in name:
+        if name.startswith(("_", "trtl_")) or name in ELSEWHERE or "polynomial" in name:
             continue
         schemas = [row.schema, *(schema for schema in row.overloads if schema.partition("(")[0].partition(".")[0] == name)]
         found |= {f"{name}.{p}" for schema in schemas for p in re.findall(r"(?<!\|)\bScalar\??(?!Type) (\w+)", schema)}
