@@ -42,14 +42,13 @@ _reductions = _LazyModule("tensorrt_lite.multiprocessing.reductions")
 _rich_display = _LazyModule("tensorrt_lite._interop.rich_display")
 _tensor_str = _LazyModule("tensorrt_lite._tensor_str")
 _typed_storage = _LazyModule("tensorrt_lite._legacy.typed_storage")
-_autograd = _LazyModule("tensorrt_lite.autograd")
 _backward = None
 
 
 def _load_backward():
     """`autograd.backward`, kept: reading it from a lazy module would cost a tenth of a microsecond a call."""
     global _backward
-    _backward = _autograd.backward
+    _backward = _import_module("tensorrt_lite.autograd").backward
     return _backward
 
 
