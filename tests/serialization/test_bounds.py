@@ -24,6 +24,7 @@ FAMILIES = {
     "nested keys": "(frozensets|tuples) of depth 45|of depth 24 as keys",
     "keys of one hash": "100000 (integers|tuples) of one hash",
     "long keys": "long",
+    "sets of text": "set of (text|bytes) 2000 x 1500",
     "indices looked at again": "csr of 131072 rows x 20000",
 }
 
