@@ -199,10 +199,10 @@ cdef object prod_backward(object grad, object self, object result, object dim, b
 
 cdef object others_product(object x, int64_t dim):
     """For each element the product of the others along `dim`: products from the left times products from the right."""
-    one = _ops.ones_like(x.narrow(dim, 0, 1))
     n = x.size(dim)
     if n == 0:
         return x
+    one = _ops.ones_like(x.narrow(dim, 0, 1))
     left = _ops.cat([one, x.narrow(dim, 0, n - 1)], dim).cumprod(dim)
     right = _ops.cat([one, x.narrow(dim, 1, n - 1).flip(dim)], dim).cumprod(dim).flip(dim)
     return left * right
