@@ -6,7 +6,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from tensorrt_lite import _ops
-from tensorrt_lite._C.core.tensor import TensorBase
+from tensorrt_lite._C.core.python_key import dispatches as _dispatches
 
 if TYPE_CHECKING:
     from tensorrt_lite import Tensor
@@ -54,7 +54,7 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _wants_gradient(x: Tensor) -> bool:
-    return x.requires_grad or type(x).__torch_dispatch__ is not TensorBase.__torch_dispatch__
+    return x.requires_grad or _dispatches(type(x))
 
 
 def _folds(a: Tensor, b: Tensor) -> bool:

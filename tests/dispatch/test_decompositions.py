@@ -222,3 +222,21 @@ def test_subclasses_see_the_pieces_of_a_fused_row():
 
     trt.nn.functional.cross_entropy(trt.randn(2, 5).as_subclass(Watched), trt.tensor([0, 1]))
     assert seen == ["aten._log_softmax.default", "aten.nll_loss_forward.default"]
+
+
+def test_products_of_a_wrapper_whose_batch_broadcasts():
+    """Such a product asks whether its operand records."""
+
+    class Wrapper(trt.Tensor):
+        @staticmethod
+        def __new__(cls, elements):
+            made = trt.Tensor._make_wrapper_subclass(cls, elements.shape, dtype=elements.dtype)
+            made.elements = elements
+            return made
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return cls(func(*[x.elements if isinstance(x, Wrapper) else x for x in args], **(kwargs or {})))
+
+    a, b = trt.randn(2, 3, 4), trt.randn(1, 4, 5)
+    assert trt.equal((Wrapper(a) @ Wrapper(b)).elements, a @ b)
