@@ -28,7 +28,8 @@ cdef enum:
     TAKE_SAME = 0                  # the other side's argument as it is
     TAKE_CONSTANT                  # a constant
     TAKE_ONE                       # of a list the element, of an element the list
-    TAKE_NONE_OR_EMPTY             # None of an empty list, and the other way round
+    TAKE_NONE_OF_EMPTY             # None in the place of an empty list
+    TAKE_EMPTY_OF_NONE             # and the other way round
     TAKE_ITEM                      # an element of a list, None where there is no list
     TAKE_GATHER                    # a list of several arguments, None where all are None
     TAKE_SIZES                     # a tensor's sizes from a dimension on
@@ -41,6 +42,12 @@ cdef enum:
     NEED_ANY                       # not None
     NEED_LENGTH                    # a list of this length
     NEED_DIMENSIONS                # a tensor of so many dimensions
+
+
+# For _declared/overloads.py, which makes the plans.
+TAKES = (TAKE_SAME, TAKE_CONSTANT, TAKE_ONE, TAKE_NONE_OF_EMPTY, TAKE_EMPTY_OF_NONE, TAKE_ITEM, TAKE_GATHER, TAKE_SIZES, TAKE_CALL)
+NEEDS = (NEED_EQUAL, NEED_NUMBER, NEED_TENSOR, NEED_ONE, NEED_ONE_OR_NONE, NEED_ANY, NEED_LENGTH, NEED_DIMENSIONS)
+FORMS = (FRESH, OUT, INPLACE)
 
 
 cdef class Way:
@@ -127,8 +134,10 @@ cdef tuple rearranged(tuple plan, tuple given):
                 x = list(x.shape[constant:])
             elif kind == TAKE_CALL:
                 x = constant(x)
-            elif kind == TAKE_NONE_OR_EMPTY:
-                x = [] if x is None else x if len(x) else None
+            elif kind == TAKE_NONE_OF_EMPTY:
+                x = None if x is None or not len(x) else x
+            elif kind == TAKE_EMPTY_OF_NONE:
+                x = [] if x is None else x
             elif kind == TAKE_ONE and x is not None:
                 x = x[0] if isinstance(x, (list, tuple)) else [x]
             made.append(x)
@@ -295,8 +304,7 @@ cdef class Operator:
             kind = self.argument_types[i]
             x = given[i]
             if x is None:
-                # kernels take no dimensions as None, which `amax(int[1] dim=[])` gets as its default
-                if not kind.endswith("?") and self.defaults[i] is not None and not kind.partition("|")[0].endswith("?") and not (kind.startswith("int[") and self.defaults[i] in ([], ())):
+                if not kind.endswith("?") and self.defaults[i] is not None and not kind.partition("|")[0].endswith("?"):
                     raise TypeError(f"{self}: argument '{self.argument_names[i]}' must be {kind}, not None")
             elif kind == "Tensor?[]" or kind == "Tensor[]":
                 if not isinstance(x, (list, tuple)) or kind == "Tensor?[]" and not isinstance(x, list):
@@ -501,7 +509,7 @@ cdef Way own_way(trt_operator* op, int mode):
     return <Way>o.ways[0]
 
 
-cdef str kind_of(str kind):
+cpdef str kind_of(str kind):
     """`Tensor[]` of `Tensor(a!)[]`, `int[]?` of `SymInt[2]?`: without marks and sizes."""
     cdef int depth = 0
     cdef str made = ""

@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 
 from tensorrt_lite import _root
 from tensorrt_lite._C.core import python_key
+from tensorrt_lite._C.core.python_key import kind_of
 from tensorrt_lite._C.core.row_schema import required, schema
 from tensorrt_lite._declared import declarations as _declarations
 
-FRESH, OUT, INPLACE = 0, 1, 2
-SAME, CONSTANT, ONE, NONE_OR_EMPTY, ITEM, GATHER, SIZES, CALL = 0, 1, 2, 3, 4, 5, 6, 7
-EQUAL, NUMBER, TENSOR, ONLY, ONLY_OR_NONE, ANY, LENGTH, DIMENSIONS = 0, 1, 2, 3, 4, 5, 6, 7
+FRESH, OUT, INPLACE = python_key.FORMS
+SAME, CONSTANT, ONE, NONE_OF_EMPTY, EMPTY_OF_NONE, ITEM, GATHER, SIZES, CALL = python_key.TAKES
+EQUAL, NUMBER, TENSOR, ONLY, ONLY_OR_NONE, ANY, LENGTH, DIMENSIONS = python_key.NEEDS
 
 
 class Form(NamedTuple):
@@ -192,7 +193,7 @@ def _way(row: str, text: str, form: Form, which: int = 0) -> tuple[Any, ...] | N
     extra: list[tuple[Any, ...]] = []
     for key, kind in (("length", LENGTH), ("dimensions", DIMENSIONS)):
         extra += [(ours.names.index(r), kind, n) for r, n in said.pop(key, {}).items()]
-    if names == ours.names and not said and not extra and all(_plain(a) == _plain(b) for a, b in zip(ours.types, theirs.types)) and not _several(declared, form, text):
+    if names == ours.names and not said and not extra and all(kind_of(a) == kind_of(b) for a, b in zip(ours.types, theirs.types)) and not _several(declared, form, text):
         return None, None, (), ()
     items = {a: m for a in names if isinstance(said.get(a), str) and (m := re.fullmatch(r"(\w+)\[(\d+)\]", said[a]))}
     sizes = {a: m for a in names if isinstance(said.get(a), str) and (m := re.fullmatch(r"sizes\((\w+)\)\[(\d+):\]", said[a]))}
@@ -204,11 +205,11 @@ def _way(row: str, text: str, form: Form, which: int = 0) -> tuple[Any, ...] | N
     for i, r in enumerate(ours.names):
         if r in back:
             j = names.index(back[r])
-            mine, other = _plain(ours.types[i]), _plain(theirs.types[j])
+            mine, other = kind_of(ours.types[i]), kind_of(theirs.types[j])
             if mine in ("int", "int?") and other.startswith("int[]") or mine == "Scalar" and other == "Tensor":
                 return None
             if mine == "int[]?" and other == "int[]" and theirs.defaults[j] == ():
-                take.append((j, NONE_OR_EMPTY, None))
+                take.append((j, NONE_OF_EMPTY, None))
                 continue
             one = mine.startswith("int[]") and other in ("int", "int?")
             take.append((j, ONE if one else SAME, None))
@@ -235,10 +236,10 @@ def _way(row: str, text: str, form: Form, which: int = 0) -> tuple[Any, ...] | N
     for j, a in enumerate(names):
         if a in kernel:
             i = ours.names.index(kernel[a])
-            if _plain(ours.types[i]) == "int[]?" and _plain(theirs.types[j]) == "int[]" and theirs.defaults[j] == ():
-                give.append((i, NONE_OR_EMPTY, None))
+            if kind_of(ours.types[i]) == "int[]?" and kind_of(theirs.types[j]) == "int[]" and theirs.defaults[j] == ():
+                give.append((i, EMPTY_OF_NONE, None))
                 continue
-            one = _plain(ours.types[i]).startswith("int[]") and _plain(theirs.types[j]) in ("int", "int?")
+            one = kind_of(ours.types[i]).startswith("int[]") and kind_of(theirs.types[j]) in ("int", "int?")
             give.append((i, ONE if one else SAME, None))
         elif a in items:
             give.append((ours.names.index(items[a][1]), ITEM, int(items[a][2])))
@@ -271,16 +272,5 @@ def _scalar_places(declared: _declarations.Declaration | None, form: Form, text:
     for other in forms_of_row(form.row, form.mode, text):
         if other.text != form.text:
             kinds = dict(zip(schema(other.text).names, schema(other.text).types))
-            found |= {n for n, t in zip(mine.names, mine.types) if _plain(t) == "Tensor" and _plain(kinds.get(n, "")).startswith("Scalar")}
+            found |= {n for n, t in zip(mine.names, mine.types) if kind_of(t) == "Tensor" and kind_of(kinds.get(n, "")).startswith("Scalar")}
     return found
-
-
-def _plain(kind: str) -> str:
-    """`Tensor[]` of `Tensor(a!)[]`."""
-    made, depth = "", 0
-    for c in kind.replace("SymInt", "int"):
-        depth += c == "("
-        if not depth and not c.isdigit():
-            made += c
-        depth -= c == ")"
-    return made
