@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tensorrt_lite import _ops
 from tensorrt_lite._C.core.python_key import dispatches as _dispatches
+from tensorrt_lite._size import broadcast_shapes, refuse_sizes
 
 if TYPE_CHECKING:
     from tensorrt_lite import Tensor
@@ -22,11 +23,6 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
             return _ops.addmm(bias, rows, weight.t()).view([*input.shape[:-1], weight.shape[0]])
     result = matmul(input, weight if weight.dim() == 1 else weight.t())
     return result if bias is None else result + bias
-
-
-def _unsafe_view(x: Tensor, shape: list[int]) -> Tensor:
-    view = getattr(_ops, "_unsafe_view", None)
-    return x.view(shape) if view is None else view(x, shape)
 
 
 def matmul(a: Tensor, b: Tensor) -> Tensor:
@@ -80,8 +76,8 @@ def _folded(a: Tensor, b: Tensor) -> Tensor:
     shape = [*big.shape[:-1]]
     rows = big.reshape(prod(shape), big.shape[-1])
     if small.dim() == 1:
-        return _unsafe_view(_ops.mv(rows, small), shape)
-    result = _unsafe_view(_ops.mm(rows, small), [*shape, small.shape[1]])
+        return _ops.mv(rows, small).view(shape)
+    result = _ops.mm(rows, small).view([*shape, small.shape[1]])
     return result.mT.contiguous() if swapped else result
 
 
@@ -89,18 +85,10 @@ def _batched(a: Tensor, b: Tensor) -> Tensor:
     m, n = a.dim(), b.dim()
     rows, depth = (a.shape[-2] if m > 1 else 1), a.shape[-1]
     inner, columns = (b.shape[-2], b.shape[-1]) if n > 1 else (b.shape[-1], 1)
-    batch = _broadcast(a.shape[:-2] if m > 1 else [], b.shape[:-2] if n > 1 else [])
+    batches = a.shape[:-2] if m > 1 else (), b.shape[:-2] if n > 1 else ()
+    refuse_sizes(*batches)
+    batch = broadcast_shapes(*batches)
     count = prod(batch)
     left = a.expand([*batch, rows, depth]).reshape(count, rows, depth)
     right = (b if n > 1 else b.unsqueeze(1)).expand([*batch, inner, columns]).reshape(count, inner, columns)
-    return _unsafe_view(_ops.bmm(left, right), [*batch, *([rows] if m > 1 else []), *([columns] if n > 1 else [])])
-
-
-def _broadcast(a: list[int], b: list[int]) -> list[int]:
-    count = max(len(a), len(b))
-    sizes = []
-    for i, (x, y) in enumerate(zip([1] * (count - len(a)) + list(a), [1] * (count - len(b)) + list(b), strict=True)):
-        if x != y and x != 1 and y != 1:
-            raise RuntimeError(f"The size of tensor a ({x}) must match the size of tensor b ({y}) at non-singleton dimension {i}")
-        sizes.append(y if x == 1 else x)
-    return sizes
+    return _ops.bmm(left, right).view([*batch, *([rows] if m > 1 else []), *([columns] if n > 1 else [])])
