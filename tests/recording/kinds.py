@@ -167,14 +167,15 @@ def reissue(report: Report, case: Case) -> None:
         whole(case.ours())
     except Exception:  # noqa: BLE001 (what is refused has no calls)
         return
-    note_calls(report, case.label, lambda: whole(run))
+    note_calls(report, case.label, record.issue_again, lambda: whole(run))
 
 
-def note_calls(report: Report, label: str, run: Callable[[], Any]) -> None:
+def note_calls(report: Report, label: str, compare: Callable[[Callable[[], Any]], tuple[int, list[str]]], run: Callable[[], Any]) -> None:
+    """Count what `compare` says of the calls that a mode sees in `run`: how many are right, and what is wrong with the others."""
     try:
-        right, wrong = record.issue_again(run)
+        right, wrong = compare(run)
     except Exception as error:  # noqa: BLE001
-        return report.fail(f"{label}: recording: {type(error).__name__}: {str(error)[:200]}")
+        return report.fail(f"{label}: {type(error).__name__}: {str(error)[:200]}")
     report.common += right
     report.total += right + len(wrong)
     if wrong:
@@ -186,7 +187,7 @@ def note_calls(report: Report, label: str, run: Callable[[], Any]) -> None:
 def reissue_of_model(name: str) -> Report:
     report, program = Report(), models.build(trt, name)
     for step in ("first step", "second step"):
-        note_calls(report, step, program.step)
+        note_calls(report, step, record.issue_again, program.step)
     return report
 
 
@@ -444,26 +445,13 @@ def rules(report: Report, case: Case) -> None:
     except Exception:  # noqa: BLE001 (what is refused has no results)
         return
     run = case.ours()
-    note_rules(report, case.label, lambda: whole(run))
-
-
-def note_rules(report: Report, label: str, run: Callable[[], Any]) -> None:
-    try:
-        right, wrong, _ = record.compare_rules(run)
-    except Exception as error:  # noqa: BLE001
-        return report.fail(f"{label}: {type(error).__name__}: {str(error)[:200]}")
-    report.common += right
-    report.total += right + len(wrong)
-    if wrong:
-        report.fail(f"{label}: " + "; ".join(dict.fromkeys(wrong)))
-    else:
-        report.passed += 1
+    note_calls(report, case.label, record.compare_rules, lambda: whole(run))
 
 
 def rules_of_model(name: str) -> Report:
     report, program = Report(), models.build(trt, name)
     for step in ("first step", "second step"):
-        note_rules(report, step, program.step)
+        note_calls(report, step, record.compare_rules, program.step)
     return report
 
 
