@@ -42,7 +42,7 @@ cdef class OpNode(Node):
     cdef object args                   # tuple of saved numbers, shapes, flags
 
 cdef inline bint is_transposed(TensorBase t) noexcept:
-    """Whether a matrix lies in columns, without gaps."""
+    """Whether a matrix is stored by columns, without gaps."""
     return t.ndim == 2 and t.strides[0] == 1 and t.strides[1] == t.sizes[0]
 
 cdef OpNode new_op_node(OpNodeInfo* info)

@@ -18,7 +18,7 @@ typedef struct {
   const trt_saving* tensors;            /* ending with a slot below 0; in the order of their names, in which hooks see them, as in PyTorch */
   const trt_saving* results;
   const char* lists;                    /* arguments that are saved lists */
-  const char* values;                   /* pairs: v the value of an argument, s its sizes, m what brings a gradient back to it, t sizes, strides, offset, l sizes of a list */
+  const char* values;                   /* pairs: v the value of an argument, s its sizes, m what brings a gradient back to it, t sizes, strides, offset, l sizes of a list, c whether it is stored by columns */
   void* (*below)(const trt_value*, void* out, int mode);
 } trt_record;
 

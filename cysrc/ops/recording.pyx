@@ -32,9 +32,18 @@ cdef object value_to_save(trt_operator* op, const trt_value* v, char what, int i
     return None if t is None else shape_of(t) if what == c's' else input_meta(t)
 
 
+# What Nodes of products save, without a new tuple for each: whether one or both operands are transposed.
+cdef tuple ONE_TRANSPOSED = ((False,), (True,))
+cdef tuple TWO_TRANSPOSED = ((False, False), (False, True), (True, False), (True, True))
+
+
 cdef tuple values_to_save(trt_operator* op, const trt_value* v, const char* values):
     cdef Py_ssize_t i, n = strlen(values) // 2
-    cdef tuple saved = PyTuple_New(n)
+    cdef tuple saved
+    if values[0] == c'c' and n <= 2:        # the last kind, so that there is no other
+        i = is_transposed(<TensorBase>v[values[1] - c'a'].p)
+        return <tuple>(ONE_TRANSPOSED[i] if n == 1 else TWO_TRANSPOSED[2 * i + is_transposed(<TensorBase>v[values[3] - c'a'].p)])
+    saved = PyTuple_New(n)
     for i in range(n):
         x = value_to_save(op, v, values[2 * i], values[2 * i + 1] - c'a')
         Py_INCREF(x)

@@ -190,7 +190,7 @@ class Plan:
         self.metas = [t for t in tensors if f"{t}_meta" in used]
         self.strided = [t for t in tensors if f"{t}_strided" in used]
         self.list_shapes = [x for x in lists if f"{x}_shape" in used]
-        self.transposed = [t for t in tensors if f"{t}_transposed" in used]  # whether a matrix lies in columns
+        self.transposed = [t for t in tensors if f"{t}_transposed" in used]  # whether a matrix is stored by columns
         known = set(tensors) | set(params) | set(results) | lists | {"grad", "grads", "needs_input", "node", "True", "False", "None"}
         known |= {f"{t}_shape" for t in list(tensors) + list(lists)} | {f"{t}_{x}" for t in tensors for x in ("meta", "strided", "transposed")}
         unknown = {u for u in used if u not in known and not u.startswith(("_ops", "PW_"))}
