@@ -1,6 +1,6 @@
 """Names of the root module that are there from the start: public operators, dtypes, memory formats, sizes, a few functions over them.
 
-Modules of the package import this one, never the root itself, whose other names lead to all of them. On its floor lie `_ops` and `tensor`.
+Modules of the package import this one, never the root itself, whose other names lead to all of them. `_ops` and `tensor` are on its floor.
 """
 
 # ruff: noqa: F401 (what is imported here is public)

@@ -99,7 +99,6 @@ class OperatorPacket:
             text = composed_schemas(row).get(overload)
             return None if text is None else ComposedOperator(row, overload, text, row.function)
         if self.__name__ in FACTORIES and overload in (*factory_overloads(self.__name__), "default"):
-
             function = getattr(tensorrt_lite, self.__name__, None) or getattr(tensorrt_lite.Tensor, self.__name__, None)
             return None if function is None else python_key.factory_object(function)
         return None
@@ -210,8 +209,6 @@ def schema_of(operator: Any) -> Any:
 
 def declarations_of(operator: Any) -> list[Declaration]:
     """The rows that an overload is a call of."""
-    import tensorrt_lite._declared.declarations as _declarations
-
     if isinstance(operator, ComposedOperator):
         return [operator.declaration]
     if isinstance(operator, Operator):

@@ -35,10 +35,10 @@ __all__ = [
     "is_fake", "maybe_get_fake_mode", "unset_fake_temporarily",
 ]  # fmt: skip
 
-# Factories whose tensors, without dimensions, stand for numbers that change no shape.
+# Factories that may be given tensors without dimensions in place of numbers; no shape depends on these.
 _FILLED = {"linspace", "logspace", "full"}
 _CPU = trt.device("cpu")
-# Operators whose tensors may lie on different devices; the result is where the first one is.
+# Operators whose tensors may be on different devices; the result is where the first one is.
 _ACROSS = {"copy", "copy_", "index", "index_put", "index_put_"}
 
 
