@@ -499,6 +499,8 @@ cdef bint outside_unit(TensorBase x):
 
 
 cdef TensorBase binary_cross_entropy_meta(TensorBase self, TensorBase target, TensorBase weight, int64_t reduction):
+    """binary_cross_entropy() without a look at the elements."""
+    cdef TensorBase r
     cdef uint64_t before
     check_reduction(reduction)
     before = enter_kernel()
@@ -511,7 +513,6 @@ cdef TensorBase binary_cross_entropy_meta(TensorBase self, TensorBase target, Te
 
 cdef TensorBase binary_cross_entropy_impl(TensorBase self, TensorBase target, TensorBase weight, int64_t reduction):
     """-(t log(p) + (1 - t) log(1 - p)) with logarithms clamped at -100, weighted and reduced."""
-    cdef TensorBase r
     cdef uint64_t before
     check_reduction(reduction)
     if target.dtype != self.dtype:
@@ -522,10 +523,9 @@ cdef TensorBase binary_cross_entropy_impl(TensorBase self, TensorBase target, Te
             raise hinted("probabilities", RuntimeError("all elements of input should be between 0 and 1"))
         if outside_unit(target):
             raise hinted("target range", RuntimeError("all elements of target should be between 0 and 1"))
-        r = op_trtl_bce(self, target, NULL, None, FRESH)
-        return reduced(r if weight is None else <TensorBase?>_ops.mul(r, weight), reduction)
     finally:
         leave_kernel(before)
+    return binary_cross_entropy_meta(self, target, weight, reduction)
 
 
 cdef object weighted(object r, object weight, object like):
